@@ -2,29 +2,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/sink.h"
+#include "cli/terminal.h"
 #include "lab/base/markup.h"
 #include "lab/report/report_view.h"
 
-enum { FALLBACK_COLUMNS = 80, COLUMNS_LEAST = 40, COLUMNS_MOST = 1000 };
-
-/* The width of the terminal, or $COLUMNS. */
-static size_t columns_of(FILE *stream) {
-    struct winsize size;
-    const char *given = getenv("COLUMNS");
-    long columns = FALLBACK_COLUMNS;
-    if (ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-        columns = size.ws_col;
-    else if (given && strtol(given, NULL, 10) > 0)
-        columns = strtol(given, NULL, 10);
-    return (size_t)(columns < COLUMNS_LEAST  ? COLUMNS_LEAST
-                    : columns > COLUMNS_MOST ? COLUMNS_MOST
-                                             : columns);
-}
+enum { FALLBACK_COLUMNS = 80 };
 
 static bool wants_color(FILE *stream) {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
@@ -77,7 +63,7 @@ static bool write_report(FILE *out, const cli_options *o, const char *format,
     else if (strcmp(format, "md") == 0)
         lab_report_markdown(out, report);
     else
-        lab_report_terminal(out, report, columns_of(out), wants_color(out));
+        lab_report_terminal(out, report, cli_columns(out, FALLBACK_COLUMNS), wants_color(out));
     return true;
 }
 

@@ -1,27 +1,41 @@
 /* help.c: prints the help. */
 #include "cli/help.h"
 
+#include "cli/terminal.h"
+
+/* Lines of help are no longer than this, on any terminal. */
+enum { HELP_COLUMNS = 96, OPTION_COLUMN = 29 };
+
 static const char shape_help[] =
-    "A SHAPE is letters and numbers, then modifiers after commas:\n"
+    "A SHAPE is letters with numbers, then modifiers after commas:\n"
     "  b2h8s512d64                    batch 2, 8 heads, 512 rows and keys, head dimension 64\n"
     "  b1h32hkv8s1sk4096d128,bf16     8 key/value heads, one row, 4096 keys, bfloat16\n"
     "  b1h4s128sk96d64,causal=bottom-right,window=16:0,softcap=30,lse\n"
-    "Modifiers: fp16 bf16 f32 o=TYPE causal[=ALIGN] align=ALIGN window=L:R scale=X softcap=X\n"
-    "  alibi sinks lse bias[=TYPE[:bhqk]] varlen lens=A:B:.. lensk[=A:B:..]\n"
-    "  startsk[=A:B:..] qoffset=N koffset=N paged=N layout=bshd|bhsd|packed; attest(1) has them all.\n"
-    "Gradients: a SHAPE after backward: and what is asked for beside those of Q, K and V:\n"
-    "  backward:b2h8s512d64,bf16,causal,alibi,dalibi  grad=f32 dbias dsinks dalibi "
-    "do=tiny|huge|zero\n"
-    "Partial results to be merged, n of them, and their modifiers (suite merge):\n"
-    "  merge:n4b2h8s512d64,bf16       fp16 bf16 f32 o=TYPE nolse layout=bshd|bhsd pad=N "
-    "offset=N\n"
-    "                                 absurd data=normal|empty|equal|inf|nan|huge\n"
-    "Mixtures of experts: tokens, experts, experts of a token, hidden, inner (suites moe, "
-    "moe_edge):\n"
-    "  moe:t4096e128k8h2048i768,bf16  act=NAME gate=NAME transposed b1 b2 "
-    "route=softmax|topk|sigmoid|given\n"
-    "                                 nonorm scale=X correction groups=N:M mask range=A:N ids "
-    "weights counts\n";
+    "Modifiers; attest(1) lists them all:\n"
+    "  fp16 bf16 f32 o=TYPE           types of Q, K and V (fp16), and of O (the same)\n"
+    "  causal[=ALIGN] window=L:R      masks; ALIGN: top-left or bottom-right\n"
+    "  align=ALIGN                    the diagonal of window and alibi without causal\n"
+    "  qoffset=N koffset=N            a shard of a longer sequence: row i is at position N + "
+    "i\n"
+    "                                 of it, key j at N + j, for causal, window and alibi\n"
+    "  scale=X softcap=X alibi sinks bias[=TYPE[:bhqk]]   scores\n"
+    "  varlen lens=A:B:.. lensk[=A:B:..] startsk[=A:B:..] paged=N   lengths and caches\n"
+    "  lse layout=bshd|bhsd|packed    the log-sum-exp as an output; order of dimensions\n"
+    "Gradients, with those beside Q's, K's and V's:\n"
+    "  backward:b2h8s512d64,bf16,causal,alibi,dalibi\n"
+    "                                 grad=f32 dbias dsinks dalibi do=tiny|huge|zero\n"
+    "Merging n partial results:\n"
+    "  merge:n4b2h8s512d64,bf16       fp16 bf16 f32 o=TYPE nolse layout=bshd|bhsd pad=N\n"
+    "                                 offset=N absurd data=normal|empty|equal|inf|nan|huge\n"
+    "Mixtures of experts: tokens, experts, experts per token, hidden, inner:\n"
+    "  moe:t4096e128k8h2048i768,bf16  act=NAME gate=NAME transposed b1 b2 nonorm scale=X\n"
+    "                                 route=softmax|topk|sigmoid|given correction groups=N:M\n"
+    "                                 mask range=A:N ids weights counts\n";
+
+static size_t help_columns(FILE *stream) {
+    const size_t columns = cli_columns(stream, HELP_COLUMNS);
+    return columns < HELP_COLUMNS ? columns : HELP_COLUMNS;
+}
 
 static void put_examples(FILE *stream, const cli_verb *verb) {
     for (const char *const *example = verb->examples; *example; example++)
@@ -29,7 +43,7 @@ static void put_examples(FILE *stream, const cli_verb *verb) {
 }
 
 void cli_help_program(FILE *stream) {
-    fputs("attest: fused attention, proved and timed on this machine\n\n"
+    fputs("attest: fused attention that is verified, timed and explained on this machine\n\n"
           "usage: attest VERB [ARGUMENTS] [OPTIONS]\n"
           "       attest help [VERB]\n"
           "       attest completions bash|zsh|fish\n"
@@ -40,10 +54,10 @@ void cli_help_program(FILE *stream) {
     fprintf(stream, "\n%s\nExamples:\n", shape_help);
     for (size_t i = 0; i < cli_verb_count; i++)
         fprintf(stream, "  %s\n", cli_verb_table[i].examples[0]);
-    fputs("\nExit codes: 0 all holds, 1 a check failed, 2 a mistake in the command or its "
-          "input,\n"
-          "3 not possible on this machine, 130 interrupted: what is finished is kept.\n",
-          stream);
+    fputs(
+        "\nExit codes: 0 success, 1 a check failed, 2 a mistake in the command or its input,\n"
+        "3 not possible on this machine, 130 interrupted (finished work is kept).\n",
+        stream);
 }
 
 static void put_option(FILE *stream, const cli_option *option) {
@@ -52,13 +66,15 @@ static void put_option(FILE *stream, const cli_option *option) {
     const char *value = option->value ? option->value : "";
     snprintf(left, sizeof left, "%s--%s%s%s", option->letter ? letter : "    ", option->name,
              *value && *value != '[' ? " " : "", value);
-    fprintf(stream, "  %-26s %s\n", left, option->help);
+    fprintf(stream, "  %-26s ", left);
+    cli_put_wrapped(stream, option->help, OPTION_COLUMN, help_columns(stream));
 }
 
 void cli_help_verb(FILE *stream, const cli_verb *verb) {
-    fprintf(stream, "attest %s: %s\n\nusage: attest %s%s%s [OPTIONS]\n\n%s\noptions:\n",
-            verb->name, verb->summary, verb->name, *verb->arguments ? " " : "", verb->arguments,
-            verb->detail);
+    fprintf(stream, "attest %s: %s\n\nusage: attest %s%s%s [OPTIONS]\n\n", verb->name,
+            verb->summary, verb->name, *verb->arguments ? " " : "", verb->arguments);
+    cli_put_wrapped(stream, verb->detail, 0, help_columns(stream));
+    fputs("\noptions:\n", stream);
     for (size_t i = 0; i < cli_option_count; i++)
         if (cli_option_table[i].verbs & verb->bit)
             put_option(stream, &cli_option_table[i]);

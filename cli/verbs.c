@@ -104,173 +104,130 @@ static const char *const demo_examples[] = {"attest demo", NULL};
 
 const cli_verb cli_verb_table[] = {
     {"info", CLI_INFO, cli_info, "", "this machine, and the kernels it can run",
-     "Prints the processor, the instruction sets it has and uses, the GPUs, and the kernels "
-     "that "
-     "can\n"
-     "run here, one line per family, with the state of their evidence. --all lists every "
-     "kernel.\n",
+     "Prints the processor, the instruction sets it has and uses, the GPUs, and the "
+     "kernels that can run here: one line per family, with the state of their evidence. "
+     "--all lists every kernel.",
      info_examples},
     {"run", CLI_RUN, cli_run, "SHAPE... | --q FILE --k FILE --v FILE -o FILE",
-     "compute attention once, and say which kernel ran and how long",
-     "With a shape, inputs are random, from --seed. With files, they are .npy arrays in C "
-     "order:\n"
-     "float32, float16, bfloat16 ('<V2', as NumPy writes that of ml_dtypes), or uint16 with "
-     "--bf16;\n"
-     "(batch, seq, heads, d), or (batch, heads, seq, d) with --layout bhsd, or (total, heads, "
-     "d)\n"
-     "with --cu-seqlens-*. Inputs are mapped, not read, so they may be larger than memory; "
-     "outputs\n"
-     "appear whole or not at all.\n",
+     "compute attention once; print the kernel that ran and its time",
+     "With a SHAPE, the inputs are random (--seed). With files, they are .npy arrays in C "
+     "order: float32, float16, bfloat16 (dtype '<V2', as NumPy saves ml_dtypes.bfloat16) "
+     "or, with --bf16, uint16. Their axes are (batch, seq, heads, d); (batch, heads, seq, "
+     "d) with --layout bhsd; (total, heads, d) with --cu-seqlens-q and --cu-seqlens-k. "
+     "Input files are mapped, not read, so they may be larger than memory. An output file "
+     "appears only when it is complete.",
      run_examples},
     {"explain", CLI_EXPLAIN, cli_explain, "SHAPE...",
      "which kernel would serve a problem, and why not the others",
-     "Prints the chosen kernel and, for every other one, the field that refused it. --device "
-     "h200\n"
-     "asks for a GPU that is not here: the limits of its file in devices/ decide.\n",
+     "Prints the chosen kernel and, for every other one, the field that ruled it out. "
+     "--device h200 asks about a GPU that is not here: the limits in its file in devices/ "
+     "decide.",
      explain_examples},
     {"verify", CLI_VERIFY, cli_verify, "[SHAPE... | --suite NAME]",
      "check answers against the float64 oracle (suite quick)",
-     "Runs each problem on guarded, seeded inputs and compares O and LSE with the oracle. The "
-     "bar\n"
-     "is twice the error of a plain reference of the same type, plus 4 ulp. A failure is "
-     "printed\n"
-     "with the command that shows it again.\n",
+     "Runs each problem on seeded inputs between guard bands, and compares O and LSE with "
+     "the oracle. The error may be at most twice that of a plain reference of the same "
+     "type, plus 4 ulp. A failure is printed with the command that reproduces it.",
      verify_examples},
     {"bench", CLI_BENCH, cli_bench, "[SHAPE... | --suite NAME]",
      "verify, then time, with intervals (suite seed)",
-     "A problem that fails its verification is not timed. Samples of all problems (and of "
-     "every\n"
-     "--isa, --kernel and --peer) are taken in turn, in random order. Prints the median, its "
-     "bootstrap\n"
-     "95 % interval and GFLOP/s; an operation count is 2 (d_qk + d_v) for every (row, key) "
-     "pair that\n"
-     "the mask leaves visible. --json keeps every raw sample. --baseline judges the result as "
-     "compare\n"
-     "does; --aa and --inject judge the measurement itself.\n",
+     "A problem that fails verification is not timed. Samples of all problems (and of "
+     "every --isa, --kernel and --peer) are interleaved in random order. Prints the "
+     "median, its 95 % bootstrap interval and GFLOP/s, counting 2 (d_qk + d_v) operations "
+     "per (row, key) pair that the mask leaves visible. --json keeps every raw sample. "
+     "--baseline judges the result as compare does; --aa and --inject check the "
+     "measurement itself.",
      bench_examples},
-    {"compare", CLI_COMPARE, cli_compare, "A B", "two result files of bench into verdicts",
-     "Says of every problem whether B is FASTER, SLOWER or the SAME as A, or whether the "
-     "samples\n"
-     "leave it AMBIGUOUS: by permutation tests on the raw samples, and the least effect that "
-     "counts.\n"
-     "Results that differ in device, driver, compiler, subject, kernel, instruction set, "
-     "threads,\n"
-     "mode or timer are refused, unless --allow names the field. Exit code 1: something is "
-     "slower,\n"
-     "not decided, or no longer timed.\n",
+    {"compare", CLI_COMPARE, cli_compare, "A B", "verdicts on two result files of bench",
+     "Judges each problem of B against A: FASTER, SLOWER, SAME, or AMBIGUOUS if the "
+     "samples do not decide, by permutation tests on the raw samples and the smallest "
+     "difference that counts (--min-effect). Results that differ in device, driver, "
+     "compiler, subject, kernel, instruction set, threads, mode or timer are refused "
+     "unless --allow names the field. Exits 1 if a problem is slower, undecided or no "
+     "longer timed.",
      compare_examples},
     {"judge", CLI_JUDGE, cli_judge, "FILE...",
-     "results beside rivals into speeds, verdicts, cliffs and goals",
-     "Reads results of `python -m attest.bench`, which takes samples and computes nothing, or "
-     "of "
-     "bench\n"
-     "--peer. Prints medians with 95 % intervals, speeds in times of each rival's with a "
-     "verdict, "
-     "the\n"
-     "points of a sweep that are slower than their neighbours, and the goals. Of a problem "
-     "that is "
-     "in\n"
-     "several files the newest counts. Exit code 1: a goal is missed, there is a cliff, or an "
-     "answer\n"
-     "of attest was wrong. A file of --groups calls is judged by itself.\n",
+     "speeds beside rivals, verdicts, cliffs and goals",
+     "Reads results of `python -m attest.bench`, which only takes samples, or of bench "
+     "--peer. Prints medians with 95 % intervals, attest's speed as a multiple of each "
+     "rival's with a verdict, the points of a sweep that are slower than their neighbours "
+     "(cliffs), and which goals are met. If a problem is in several files, the newest "
+     "counts. A file of --groups calls is judged by itself. Exits 1 if a goal is missed, "
+     "there is a cliff, or an answer of attest was wrong.",
      judge_examples},
     {"doctor", CLI_DOCTOR, cli_doctor, "",
-     "is everything here in order? with a remedy where not",
+     "check this machine and installation, with a remedy for each fault",
      "Checks the build and its digests, the processor, the driver, the GPUs, NVRTC and its "
-     "cache;\n"
-     "then runs one problem, proves by the launch record that the kernel that was meant ran,\n"
-     "checks its answer and times five runs. On the CPU, and on the GPU where there is one;\n"
-     "--device chooses. Exit code 3: the device asked for is not here.\n",
+     "cache. Then runs one problem, checks by its launch record that the intended kernel "
+     "ran, checks the answer and times five runs: on the CPU, and on the GPU if there is "
+     "one. --device chooses. Exits 1 if a check failed, 3 if the device is not available.",
      doctor_examples},
     {"plan", CLI_PLAN, cli_plan, "SHAPE...",
-     "from a GPU's limits to the least time and the tiles that fit",
-     "Counts operations, bytes and exponentials, and the time that no kernel can go below; "
-     "then\n"
-     "tries every tile of rows x keys x stages x warps: its shared memory, registers, blocks\n"
-     "per SM, waves and predicted time, or the limit that it breaks; and names the kernel "
-     "that\n"
-     "the library would choose. Without --device, for the GPU of this machine. With --ranks "
-     "and\n"
-     "--link, the time of a sequence that is cut over several of them.\n",
+     "the least time that a GPU allows, and the tiles that fit it",
+     "Counts operations, bytes and exponentials, and the time that no kernel can beat. "
+     "Then tries every tile of rows x keys x stages x warps: its shared memory, registers, "
+     "blocks per SM, waves and predicted time, or the limit that it breaks; and names the "
+     "kernel that the library would choose. Without --device, plans for the GPU of this "
+     "machine. With --ranks and --link, predicts the time of a sequence that is cut over "
+     "several devices.",
      plan_examples},
     {"profile", CLI_PROFILE, cli_profile, "SHAPE | --diff BEFORE AFTER",
-     "a problem under Nsight Compute, and its bottleneck named",
-     "Runs the problem under ncu with the metrics that matter: shares of the tensor pipe, DRAM "
-     "and\n"
-     "L2, occupancy, registers, shared memory, spills, and what warps wait for. A metric that "
-     "the GPU\n"
-     "does not have is listed as missing. The report is kept. Exit code 3, with a remedy, "
-     "where "
-     "there\n"
-     "is no ncu, or where counters are not permitted.\n",
+     "run a problem under Nsight Compute and name its bottleneck",
+     "Runs the problem under ncu with the metrics that matter: shares of the tensor pipe, "
+     "DRAM and L2, occupancy, registers, shared memory, spills, and what warps wait for. A "
+     "metric that the GPU does not have is listed as missing. The report is kept. Exits 3, "
+     "with a remedy, if there is no ncu or performance counters are not permitted.",
      profile_examples},
     {"certify", CLI_CERTIFY, cli_certify, "",
-     "verify and time every kernel here, and state it; or check what was stated",
-     "Verifies each production kernel of the device by itself, times it, and writes a "
-     "statement that\n"
-     "binds the results to the digest of its code and to the device: an in-toto Statement, "
-     "signed\n"
-     "where a key is given. Refuses where the environment puts code into the program. With "
-     "--check,\n"
-     "holds the statements there are against the code of this build: exit code 1 where one "
-     "that\n"
-     "evidence/required.txt asks for is stale or missing, or a file or signature does not "
-     "hold.\n",
+     "verify and time every kernel, and write attestations; or check them",
+     "Verifies each production kernel of the device by itself, times it, and writes an "
+     "attestation: an in-toto Statement that binds the results to the digest of the code "
+     "and to the device, signed if a key is given. Refuses if the environment injects code "
+     "into the program. With --check, measures nothing and compares the existing "
+     "attestations with the code of this build: exits 1 if one that evidence/required.txt "
+     "requires is stale or missing, or if a file or signature is not valid.",
      certify_examples},
     {"ablate", CLI_ABLATE, cli_ablate, "[SHAPE... | --suite NAME]",
-     "what each optimisation of a GPU kernel brings (suite seed)",
-     "Takes the kernel that would serve the problem, or --kernel, and compiles it by NVRTC "
-     "with every\n"
-     "switch on, with each one off, with all off, and from there with one more on at a time. "
-     "Every\n"
-     "variant is verified, then all are timed in turn. Prints what leaving each one out "
-     "changes, with its\n"
-     "95 % interval and a verdict, and a waterfall from all off to all on. --json takes one "
-     "problem.\n",
+     "what each optimisation of a GPU kernel contributes (suite seed)",
+     "Compiles the kernel that would serve the problem, or that of --kernel, by NVRTC: "
+     "with every switch on, with each one off, with all off, and from there with one more "
+     "on at a time. Every variant is verified, then all are timed in turn. Prints what "
+     "turning off each switch changes, with its 95 % interval and a verdict, and a "
+     "waterfall from all off to all on. --json takes one problem.",
      ablate_examples},
     {"tune", CLI_TUNE, cli_tune, "SHAPE... | --suite NAME",
      "search tiles, stages, warps and switches for a problem on this GPU",
-     "An evolutionary search among what `attest plan` calls feasible, from --seed. Every "
-     "variant is\n"
-     "compiled by NVRTC, verified, and timed in turn with the row that ships; each trial is on "
-     "record\n"
-     "before the next begins. The best is measured again on fresh samples, and becomes a row "
-     "of a rows\n"
-     "file, with where it comes from, only where the verdict is FASTER. Such a row serves "
-     "this\n"
-     "problem on this model of GPU, and nothing else.\n",
+     "An evolutionary search, seeded by --seed, among what `attest plan` calls feasible. "
+     "Every variant is compiled by NVRTC, verified, and timed in turn with the row that "
+     "ships; each trial is recorded before the next begins. The best is measured again on "
+     "fresh samples. Only if the verdict is FASTER does it become a row of a rows file, "
+     "which records where it came from. That row serves this problem on this model of GPU, "
+     "and nothing else.",
      tune_examples},
     {"report", CLI_REPORT, cli_report, "FILE... | FOLDER...",
      "results as one page: verdicts, losses, plots, history",
-     "Reads results of bench, of the benches against PyTorch, of ablate, and attestations; of "
-     "a\n"
-     "folder, every .json file below it. Writes one HTML page that loads nothing, Markdown for "
-     "a\n"
-     "pull request, plots for the terminal, or one plot as an SVG file. The same files give "
-     "the\n"
-     "same report.\n",
+     "Reads results of bench, of the benches against PyTorch and of ablate, and "
+     "attestations; of a folder, every .json file below it. Writes one HTML page that "
+     "loads nothing, Markdown for a pull request, plots for the terminal, or one plot as "
+     "an SVG file. The same files always give the same report.",
      report_examples},
     {"audit", CLI_AUDIT, cli_audit, "[SHAPE]",
-     "subjects that cheat, through the same harness: every one must be caught",
-     "Plays saboteurs: a no-op, answers kept from before, work that is done elsewhere or too "
-     "late,\n"
-     "less precision, another mask, inputs changed, writes out of bounds, answers that are "
-     "right only\n"
-     "at first, work left out of calls that look unwatched, and a rival with a handicap. Each "
-     "is\n"
-     "verified and timed as any subject is; what caught it is printed. Honest ones must pass.\n"
-     "SHAPE is the problem they are played on, of any operation; those that spoil attention "
-     "alone\n"
-     "are left out of others. Without one, an attention problem that suits the device.\n"
-     "Exit code 1: one was missed, or an honest one accused.\n",
+     "run subjects that cheat through the harness: each must be caught",
+     "The subjects include a no-op, answers kept from earlier calls, work done elsewhere "
+     "or too late, less precision, another mask, changed inputs, writes out of bounds, "
+     "answers that are right only at first, work left out of calls that seem unwatched, "
+     "and a rival with a handicap. Each is verified and timed like any other subject, and "
+     "the check that caught it is printed. Honest subjects must pass. SHAPE is the problem "
+     "they run on, of any operation; cheats that apply to attention alone are left out for "
+     "other operations. Without SHAPE, the problem is an attention that suits the device. "
+     "Exits 1 if a cheat was missed or an honest subject accused.",
      audit_examples},
     {"suites", CLI_SUITES, cli_suites, "", "the named lists of problems that --suite takes",
-     "Each with how many problems it has and what it is for. A suite is a text file, one shape "
-     "a\n"
-     "line; --suite ./mine.txt takes one of your own.\n",
+     "Prints how many problems each suite has and what it is for. A suite is a text file "
+     "with one SHAPE per line; --suite ./mine.txt takes one of your own.",
      suites_examples},
-    {"demo", CLI_DEMO, cli_demo, "", "the seed suite verified, timed and explained",
-     "What `make run` shows.\n", demo_examples},
+    {"demo", CLI_DEMO, cli_demo, "", "verify, time and explain the seed suite",
+     "What `make run` shows.", demo_examples},
 };
 const size_t cli_verb_count = sizeof cli_verb_table / sizeof cli_verb_table[0];
 

@@ -15,14 +15,15 @@
  *     o[b,h,i] = sum_j exp(s[j]) v[b,h/group,j] / (sum_j exp(s[j]) + exp(sink[h]))
  *     lse[b,h,i] = log(sum_j exp(s[j]) + exp(sink[h]))           natural logarithm
  *
- * with float32 accumulation. diagonal(i) is i (top-left) or i + seq_k - seq_q (bottom-right); where
- * lengths vary, seq_q and seq_k are here those of the sequence.
+ * with float32 accumulation. diagonal(i) is i (top-left) or i + seq_k - seq_q (bottom-right), with
+ * the lengths of the sequence itself where lengths vary. For a shard of a longer sequence it is
+ * i + q_offset - k_offset; see att_problem.
  * A row that sees no key gives o = 0 and lse = -inf (lse = sink[h] where there is a sink).
  * docs/numerics.md has the whole numerical contract; examples/ has whole programs.
  *
  * On a GPU (ATT_DEVICE_CUDA) every pointer of att_args, and the workspace, is an address that the GPU
- * reads: device, managed or registered host memory. The run is put on the caller's stream and
- * returns before it is done; see att_plan_run().
+ * reads: device, managed or registered host memory. att_plan_run() queues the work on the caller's
+ * stream and returns before it is done.
  *
  * The library never prints, exits or aborts. Every function that can fail returns an
  * att_status; att_last_error() has the text and the name of the field at fault.
@@ -124,8 +125,8 @@ enum {
     ATT_LENS_K = 1u << 6,       /* args.lens_k: keys in use per batch entry (a K/V cache) */
     ATT_PAGED = 1u << 7,        /* args.page_table: K and V live in pages */
     ATT_STARTS_K = 1u << 8, /* args.starts_k: first key in use per batch entry (left padding) */
-    ATT_Q_OFFSETS = 1u << 9,  /* args.q_offsets: position of the first row per batch entry */
-    ATT_K_OFFSETS = 1u << 10, /* args.k_offsets: position of the first key per batch entry */
+    ATT_Q_OFFSETS = 1u << 9,  /* args.q_offsets: a shard's first row, per batch entry */
+    ATT_K_OFFSETS = 1u << 10, /* args.k_offsets: a shard's first key, per batch entry */
     ATT_FEATURES_ALL = (1u << 11) - 1
 };
 
@@ -176,34 +177,41 @@ typedef struct att_problem {
     att_dtype bias_dtype;       /* F32, F16, BF16 or BOOL8 */
     att_strides bias;           /* (batch, heads_q, seq_q, seq_k), zeros broadcast */
 
-    /* Rows there are in packed Q/O and K/V, where cu_seqlens are used; a run may use fewer. */
+    /* Rows of packed Q/O and K/V, with cu_seqlens; a run may use fewer. */
     int64_t total_q, total_k;
     int64_t page_size, num_pages; /* ATT_PAGED: keys in a page, pages in K and V */
     int64_t page_table_stride; /* ATT_PAGED: entries from one batch entry's table to the next */
 
     /* Bytes to which the bases of q, k, v, o and bias are aligned; 0: 16. Used on a GPU only: bases or
-     * rows aligned to fewer than 16 take a slower path. A power of two, at least the smaller element. */
+     * rows aligned to fewer than 16 take a slower path. A power of two, at least the size of the
+     * smaller element. */
     int64_t alignment;
 
-    /* Only att_backward_plan_create() reads what follows. att_problem_init() sets the type of the
-     * inputs and their contiguous layout; the layout functions set these strides with the others. */
+    /* Only att_backward_plan_create() reads the fields from here to grad_bias. att_problem_init() sets
+     * the type of the inputs and their contiguous layout; the layout functions set these strides with
+     * the others. */
     uint32_t gradients;   /* beside d_q, d_k and d_v: ATT_D_BIAS, ATT_D_SINKS, ATT_D_ALIBI */
     att_dtype dtype_grad; /* of d_q, d_k and d_v: dtype, or F32, which makes d_bias F32 too */
     att_strides grad_o;   /* of args.d_o, as o, and of its type */
     att_strides grad_q, grad_k, grad_v; /* of args.d_q, d_k and d_v, as q, k and v */
-    /* Of args.d_bias: (batch, heads_q, seq_q, seq_k), 0 in the dimensions that the bias is broadcast along, and in no
-     * other: there the gradient is summed. Of bias_dtype, or F32. */
+    /* Of args.d_bias: (batch, heads_q, seq_q, seq_k), of bias_dtype or F32. 0 in exactly the
+     * dimensions that the bias is broadcast along, where the gradient is summed. */
     att_strides grad_bias;
 
-    /* Shards of a longer sequence: the positions in it of the first row and of the first key, 0 .. 2^60. Row i is at
-     * position q_offset + i and key j at k_offset + j, for causal mask, window and ALiBi: diagonal(i) = i + q_offset -
-     * k_offset. Only the top-left alignment has such a diagonal: another one with offsets is an error. With ATT_Q_OFFSETS and
-     * ATT_K_OFFSETS each batch entry adds its own. Merge the parts of a row (below) that saw different keys. */
+    /* For shards of a longer sequence: the positions of the first row and of the first key in the
+     * whole, 0 .. 2^60. Row i is at position q_offset + i and key j at k_offset + j, so that causal
+     * mask, window and ALiBi are those of the whole: diagonal(i) = i + q_offset - k_offset. Rows
+     * 1024 .. 2047 of a causal sequence over its keys 0 .. 511: q_offset = 1024, k_offset = 0,
+     * ATT_CAUSAL_TOP_LEFT.
+     * Both 0: no shard. With one above 0, or with ATT_Q_OFFSETS or ATT_K_OFFSETS, `causal` and
+     * `align` must be top-left or unset: positions replace the bottom-right alignment.
+     * args.q_offsets and k_offsets are added per batch entry. att_merge_run() makes one result of
+     * the parts of a row that saw different keys. */
     int64_t q_offset, k_offset;
 } att_problem;
 
-/* What ran, not what the selector chose: on the CPU written by the kernel's own entry point, on a GPU
- * read from the loaded machine code that was launched. */
+/* What ran, not what the selector chose. On the CPU the kernel's own entry point writes it; on a GPU
+ * it is read from the loaded machine code that was launched. */
 typedef struct att_launch {
     const char *kernel;    /* id compiled into the code that ran; lives like the library */
     uint32_t grid[3];      /* CPU: tasks, splits of K/V, 1 */
@@ -213,8 +221,8 @@ typedef struct att_launch {
     char code_sha256[65];  /* GPU: of the machine code given to the driver; CPU: "" */
 } att_launch;
 
-/* The pointers of one run. Zero it, set size, set what the problem has. Lengths and pages are data, not
- * part of a plan: one plan serves every step of a growing cache. */
+/* The pointers of one run. Zero it, set size, then the pointers that the problem uses. Lengths and
+ * pages are data, not part of a plan: one plan serves every step of a growing cache. */
 typedef struct att_args {
     size_t size; /* sizeof(att_args) */
     const void *q, *k, *v;
@@ -232,21 +240,22 @@ typedef struct att_args {
     const int32_t *page_table;
     att_launch *launch;    /* optional: filled by the kernel that runs */
     size_t workspace_size; /* optional: bytes at workspace, checked where it is not 0 */
-    /* batch entries, each 0 .. seq_k: keys before this one are hidden, so that of batch entry b the keys
-     * starts_k[b] .. lens_k[b]-1 are in use (.. seq_k-1 without lens_k; counted from the sequence's
-     * first key with cu_seqlens_k). Where no key is in use, o = 0. A start moves no diagonal: alignment, windows and
-     * ALiBi count rows and keys as they do without it. K and V before the start, and their page ids,
-     * are not read and may hold anything. */
+    /* batch entries, each 0 .. seq_k: keys before this one are hidden, so that batch entry b uses the
+     * keys starts_k[b] .. lens_k[b]-1 (.. seq_k-1 without lens_k; counted from the sequence's first
+     * key with cu_seqlens_k). Where no key is in use, o = 0. A start moves no diagonal: alignment,
+     * windows and ALiBi count rows and keys as they do without it. K and V before the start, and
+     * their page ids, are not read and may hold anything. */
     const int32_t *starts_k;
 
-    /* Of att_backward_run() alone, which reads o and lse. */
+    /* Used by att_backward_run() alone, which also reads o and lse. */
     const void *d_o;
     void *d_q, *d_k, *d_v;
     void *d_bias;
     float *d_sinks; /* heads_q */
     float *d_alibi; /* as alibi: (batch, heads_q), or (heads_q) where alibi_stride_batch is 0 */
 
-    /* Of both directions: batch entries, each 0 or more, added to att_problem.q_offset and k_offset. */
+    /* Forward and backward: `batch` entries each, 0 or more, added to att_problem.q_offset and
+     * k_offset. */
     const int32_t *q_offsets, *k_offsets;
 } att_args;
 
@@ -257,10 +266,10 @@ ATT_API void att_problem_init(att_problem *problem, int64_t batch, int64_t heads
                               int64_t heads_kv, int64_t seq_q, int64_t seq_k, int64_t d_qk,
                               int64_t d_v, att_dtype dtype);
 
-/* The same for an att_problem of `size` bytes, sizeof(att_problem) of the caller's header: not a byte more is
- * written, however long the struct of the library that is loaded. Where this header is included, the
- * call above is this one. Callers that find functions by name take this one: the other's symbol is for
- * programs built with 0.1, and fills the struct of 0.1. Thread: safe. */
+/* The same for an att_problem of `size` bytes, sizeof(att_problem) in the caller's header: no more is
+ * written, even if the loaded library's struct is longer. With this header, att_problem_init() is
+ * this function. Callers that look up functions by name (FFI) must use this one: the symbol
+ * att_problem_init is for programs built with 0.1, and fills the struct of 0.1. Thread: safe. */
 ATT_API void att_problem_init_sized(att_problem *problem, size_t size, int64_t batch,
                                     int64_t heads_q, int64_t heads_kv, int64_t seq_q,
                                     int64_t seq_k, int64_t d_qk, int64_t d_v, att_dtype dtype);
@@ -309,17 +318,17 @@ typedef enum att_isa {
 } att_isa;
 
 enum {
-    /* On a GPU, kernels below the tensor cores may be chosen (also by ATTEST_ALLOW_SLOW=1). */
+    /* On a GPU, the slow kernels of docs/ladder.md may be chosen (also by ATTEST_ALLOW_SLOW=1). */
     ATT_ALLOW_SLOW = 1u << 0,
     /* float32 on AMX, as three bfloat16 parts: as accurate as FMA, and faster where the tile unit
      * is not shared or throttled, as it is on many hosts. */
     ATT_AMX_F32 = 1u << 1,
-    /* Kernels whose evidence is not complete may be chosen (also by ATTEST_ALLOW_UNATTESTED=1): among them every GPU kernel
-     * on an architecture that has none. `attest certify` certifies them on the machine at hand. */
+    /* Kernels without complete evidence may be chosen (also by ATTEST_ALLOW_UNATTESTED=1). On a GPU
+     * architecture that has no evidence, these are all of them; `attest certify` certifies them. */
     ATT_ALLOW_UNATTESTED = 1u << 2,
-    /* On a GPU, a run does not ask the driver whether each array lies where the GPU can reach it: for callers
-     * whose arrays tell their device themselves. Saves one driver call per array; a wrong address is then a fault
-     * of the device. */
+    /* On a GPU, a run does not ask the driver whether the GPU can reach each array: for callers
+     * that know where their arrays are. Saves one driver call per array; a wrong address is then a
+     * fault on the device. */
     ATT_TRUST_POINTERS = 1u << 3
 };
 
@@ -327,7 +336,7 @@ typedef struct att_context_options {
     size_t size; /* sizeof(att_context_options) */
     att_device device;
     int32_t device_index; /* which GPU, with ATT_DEVICE_CUDA */
-    /* CPU threads a run may use, the caller's among them; 0: the environment's ATTEST_THREADS, or
+    /* CPU threads a run may use, including the caller's; 0: the environment's ATTEST_THREADS, or
      * as many as the process may be scheduled on. */
     int32_t threads;
     att_isa isa; /* the highest instruction set to use */
@@ -335,13 +344,13 @@ typedef struct att_context_options {
      * ATT_TRUST_POINTERS. */
     uint32_t flags;
     const char *cache_dir; /* compiled GPU kernels; NULL: the user's cache folder; "": none */
-    /* Only the kernel of this id may serve, or, where it ends in *, those whose ids begin so. NULL: the
-     * environment's ATTEST_KERNEL, or all of them. */
+    /* The only kernel that may serve, by its id; with a * at the end, those with that prefix. NULL:
+     * the environment's ATTEST_KERNEL, or all of them. */
     const char *kernel;
-    /* Kernels beside the built-in ones: built-in rows with other tiles, stages, warps and switches, compiled by
-     * NVRTC. Each serves only on the model of GPU and for the problems that it names, and there comes before
-     * the built-in ones. docs/tuning.md has the format; `attest tune` writes it. On the CPU, where
-     * no row serves, the rows named here or by ATTEST_ROWS are still checked.
+    /* Further kernels: rows like the built-in ones with other tiles, stages, warps and switches,
+     * compiled by NVRTC. Each serves only the problems and the model of GPU that it names, and takes
+     * precedence there. docs/tuning.md has the format; `attest tune` writes it. Rows do not serve on
+     * the CPU, but those named here or by ATTEST_ROWS are still checked.
      *
      * rows       the text itself; NULL: from a file; "": none
      * rows_file  the file; NULL: what the environment's ATTEST_ROWS names ("": none), or the user's own,
@@ -350,8 +359,8 @@ typedef struct att_context_options {
     const char *rows_file;
 } att_context_options;
 
-/* Open a device. `options` may be NULL: every field zero except size. A GPU stays open for the life of the
- * process; its primary context is used, the one that the CUDA runtime and PyTorch use too.
+/* Open a device. `options` may be NULL: every field zero except size. A GPU stays open for the life
+ * of the process, through its primary context: the one that the CUDA runtime and PyTorch use.
  * A mistake in a rows file is ATT_E_ARG, and the text names file, line and field.
  *
  * Thread   safe
@@ -406,34 +415,35 @@ ATT_API att_status att_plan_create(att_plan **out, att_context *ctx,
 /* Free the plan; NULL is fine. No run of it may be in progress. */
 ATT_API void att_plan_destroy(att_plan *plan);
 
-/* Bytes of workspace that a run needs, at an address aligned to ATT_WORKSPACE_ALIGN; a multiple of that,
- * as aligned_alloc() wants it; where it is 0, the workspace may be NULL. Plans whose runs take turns may
- * share one of the largest size. Thread: safe. */
+/* Bytes of workspace that a run needs, at an address aligned to ATT_WORKSPACE_ALIGN. A multiple of
+ * that alignment, as aligned_alloc() requires. If it is 0, the workspace may be NULL. Plans that never
+ * run at the same time may share a workspace of the largest size. Thread: safe. */
 #define ATT_WORKSPACE_ALIGN 64
 ATT_API size_t att_plan_workspace(const att_plan *plan);
 
-/* Stable id of the chosen kernel, e.g. "fwd_cpu_avx512"; lives as long as the library, that of a user's row
- * as long as its context. Thread: safe. */
+/* Stable id of the chosen kernel, e.g. "fwd_cpu_avx512". Lives as long as the library; for a user's
+ * row, as long as its context. Thread: safe. */
 ATT_API const char *att_plan_kernel(const att_plan *plan);
 
 /* ---------------------------------------------------------------------- run */
 
 /* Compute. Allocates nothing, prints nothing. On any error the outputs are untouched.
  *
- * On a GPU the work is put on `stream` and nothing waits, so a run may be captured into a CUDA graph and
- * replayed on changed data. Every address is checked before the launch: null, alignment, overlap, and
- * that it is memory of this GPU (or managed, or registered host memory). Contents are not: cu_seqlens,
- * lens_k, starts_k, offsets and page ids are in the GPU's memory, so the kernels clamp them. A bad one gives a wrong answer
- * for its sequence, is never followed out of bounds, and is not reported (the CPU reports ATT_E_DATA).
- * A fault that an earlier call left on the device is reported as ATT_E_CUDA by the next one.
+ * On a GPU the work is queued on `stream` and the call does not wait, so a run may be captured into a
+ * CUDA graph and replayed on changed data. Every address is checked before the launch: null,
+ * alignment, overlap, and that it is memory of this GPU (or managed, or registered host memory).
+ * Contents are not checked: cu_seqlens, lens_k, starts_k, offsets and page ids are in the GPU's
+ * memory, so the kernels clamp them. A bad one gives a wrong answer for its sequence, is never
+ * followed out of bounds, and is not reported (the CPU reports ATT_E_DATA). A fault that an earlier
+ * call left on the device is reported as ATT_E_CUDA by the next one.
  *
  * workspace  att_plan_workspace() bytes, contents arbitrary; not shared between runs in
- *            progress, on a GPU until the stream has passed them; args->workspace_size, where set,
- *            is checked against it
- * stream     the GPU stream (cudaStream_t, CUstream), NULL the default one; NULL on the CPU, where
- *            the run is complete on return
- * Thread     safe. Where callers overlap on the CPU, one gets the context's threads and the
- *            others compute on their own
+ *            progress (on a GPU, until the stream has passed them); checked against
+ *            args->workspace_size if that is set
+ * stream     the GPU stream (cudaStream_t, CUstream), NULL for the default one; must be NULL on
+ *            the CPU, where the run is complete on return
+ * Thread     safe. If callers overlap on the CPU, one gets the context's threads and the others
+ *            compute on their own thread
  * Errors     ATT_E_ARG, ATT_E_STRUCT, ATT_E_OVERFLOW, ATT_E_ALIAS, ATT_E_DATA,
  *            ATT_E_WORKSPACE, ATT_E_CUDA */
 ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
@@ -441,21 +451,23 @@ ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void
 
 /* ----------------------------------------------------------------- backward */
 
-/* The gradients of attention: of a loss whose derivative by o is d_o. For every row i that sees key j, with p[i,j] = exp(s[i,j] -
- * lse[i]) and delta[i] = dot(d_o[i], o[i]),
+/* The gradients of attention: of a loss whose gradient with respect to o is d_o. For every row i that
+ * sees key j, with p[i,j] = exp(s[i,j] - lse[i]) and delta[i] = dot(d_o[i], o[i]),
  *
- *     d_s[i,j]  = p[i,j] (dot(d_o[i], v[j]) - delta[i])            by the final score
- *     d_x[i,j]  = d_s[i,j] (1 - (c[i,j] / softcap)^2)              by scale * dot(q, k); c: after softcap, before ALiBi and bias
+ *     d_s[i,j]  = p[i,j] (dot(d_o[i], v[j]) - delta[i])    with respect to the final score
+ *     d_x[i,j]  = d_s[i,j] (1 - (c[i,j] / softcap)^2)      with respect to scale * dot(q, k);
+ *                                                          c: after softcap, before ALiBi and bias
  *     d_q[i]    = scale * sum_j d_x[i,j] k[j]
- *     d_k[j]    = scale * sum_i d_x[i,j] q[i]                      over the rows of every query head of the group
- *     d_v[j]    = sum_i p[i,j] d_o[i]                              likewise
+ *     d_k[j]    = scale * sum_i d_x[i,j] q[i]              over the query heads of the group
+ *     d_v[j]    = sum_i p[i,j] d_o[i]                      likewise
  *     d_bias    = d_s, summed over the dimensions that the bias is broadcast along
  *     d_alibi   = -sum_ij d_s[i,j] |diagonal(i) - j|
  *     d_sinks   = -sum_i exp(sink - lse[i]) delta[i]
  *
- * The problem is the forward one, with ATT_LSE, its last fields filled in; o and lse are what forward wrote. Rows that see no key,
- * and keys that no row sees, have gradients of 0; the contents of masked keys never reach one. Equal bits from run to run, on the CPU
- * with any number of threads. Pages are refused.
+ * The problem is that of the forward call, with ATT_LSE and the last fields filled in; o and lse are
+ * what forward wrote. Rows that see no key, and keys that no row sees, have gradients of 0; the
+ * contents of masked keys never reach one. The bits are the same from run to run, on the CPU with any
+ * number of threads. Pages (ATT_PAGED) are refused.
  *
  *     att_problem_init(&p, 1, 8, 8, 512, 512, 64, 64, ATT_BF16);
  *     p.features = ATT_LSE;
@@ -464,8 +476,8 @@ ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void
  *                   .d_o = d_o, .d_q = d_q, .d_k = d_k, .d_v = d_v};
  *     att_backward_run(plan, &a, workspace, stream);
  *
- * As att_plan_create(), att_plan_run() and att_context_explain(). att_plan_destroy(), _workspace(), _kernel() and _explain() serve
- * its plans too. */
+ * These behave like att_plan_create(), att_plan_run() and att_context_explain(). Use
+ * att_plan_destroy(), _workspace(), _kernel() and _explain() for these plans too. */
 ATT_API att_status att_backward_plan_create(att_plan **out, att_context *ctx,
                                             const att_problem *problem);
 ATT_API att_status att_backward_run(const att_plan *plan, const att_args *args, void *workspace,
@@ -475,16 +487,16 @@ ATT_API att_status att_backward_explain(att_context *ctx, const att_problem *pro
 
 /* -------------------------------------------------------------------- merge */
 
-/* Merge n partial results of the same query rows into one: what split keys, a cache shared by several
- * sequences, or the steps of ring attention leave. For every row,
+/* Merge n partial results of the same query rows into one: from keys in several parts, from a cache
+ * shared by several sequences, or from the steps of ring attention. For every row,
  *
  *     lse = log(sum_i exp(part_lse[i]))            natural logarithm
  *     o   = sum_i exp(part_lse[i] - lse) part_o[i]
  *
  * with float32 accumulation. A part whose lse is -inf saw no key: it is ignored, whatever its o
- * holds. A row that no part saw gives o = 0 and lse = -inf. Where some parts have lse = +inf, o is the mean of
- * these and lse = +inf. NaN in a part's lse, or in the o of a part that counts, reaches its row and no other.
- * Attention with sinks adds the sink to every part's lse: merge parts without sinks.
+ * holds. A row that no part saw gives o = 0 and lse = -inf. If some parts have lse = +inf, o is the
+ * mean of these and lse = +inf. NaN in a part's lse, or in the o of a part that counts, reaches its
+ * row and no other. Attention with sinks adds the sink to every part's lse: merge parts without sinks.
  *
  *     att_merge_problem m;  att_merge_problem_init(&m, 2, 1, 8, 512, 64, ATT_BF16);
  *     att_plan *plan;       att_merge_plan_create(&plan, ctx, &m);
@@ -510,8 +522,8 @@ typedef struct att_merge_problem {
 
 typedef struct att_merge_args {
     size_t size; /* sizeof(att_merge_args) */
-    /* `parts` addresses each, in host memory that is read before the call returns; what they point at is
-     * memory of the plan's device. */
+    /* Arrays of `parts` addresses in host memory, which are read before the call returns. The
+     * addresses are of memory of the plan's device. */
     const void *const *part_o;
     const float *const *part_lse;
     void *o;
@@ -520,17 +532,17 @@ typedef struct att_merge_args {
     size_t workspace_size; /* optional: bytes at workspace, checked where it is not 0 */
 } att_merge_args;
 
-/* Fill `problem`: size, the shapes given, dtype_o = dtype, contiguous (batch, seq, heads, d) for every o and
- * (batch, heads, seq) for every lse, as att_problem_init() has them; ATT_LSE set. `size` is sizeof(att_merge_problem).
- * Does not check; att_merge_plan_create() does. Thread: safe. */
+/* Fill `problem`: size, the shapes given, dtype_o = dtype, ATT_LSE, contiguous (batch, seq, heads, d)
+ * for every o and (batch, heads, seq) for every lse, as att_problem_init() does. `size` is
+ * sizeof(att_merge_problem). Does not check; att_merge_plan_create() does. Thread: safe. */
 ATT_API void att_merge_problem_init_sized(att_merge_problem *problem, size_t size,
                                           int64_t parts, int64_t batch, int64_t heads,
                                           int64_t seq, int64_t d, att_dtype dtype);
 #define att_merge_problem_init(problem, ...)                                                   \
     att_merge_problem_init_sized(problem, sizeof(att_merge_problem), __VA_ARGS__)
 
-/* As att_plan_create(), att_plan_run() and att_context_explain(), for a merge. att_plan_destroy(), _workspace(),
- * _kernel() and _explain() serve its plans too. */
+/* These behave like att_plan_create(), att_plan_run() and att_context_explain(). Use
+ * att_plan_destroy(), _workspace(), _kernel() and _explain() for these plans too. */
 ATT_API att_status att_merge_plan_create(att_plan **out, att_context *ctx,
                                          const att_merge_problem *problem);
 ATT_API att_status att_merge_run(const att_plan *plan, const att_merge_args *args,
@@ -540,15 +552,16 @@ ATT_API att_status att_merge_explain(att_context *ctx, const att_merge_problem *
 
 /* ---------------------------------------------------------------------- moe */
 
-/* A mixture of experts in one call, from the router's logits to the output. Token t goes to the experts id[t,0] .. id[t,k-1] with
- * the weights p[t,j]; then, with e = id[t,j],
+/* A mixture of experts in one call, from the router's logits to the output. Token t goes to the
+ * experts id[t,0] .. id[t,k-1] with the weights p[t,j]; then, with e = id[t,j],
  *
- *     g = W1[e] x[t] + b1[e]      u = W3[e] x[t] + b3[e]       gate and up; an activation without a gate has g alone
- *     h = act(g, u)                                            rounded to dtype
- *     y[t] = sum_j p[t,j] (W2[e] h + b2[e])                    in the order j = 0 .. k-1, rounded once
+ *     g = W1[e] x[t] + b1[e]      u = W3[e] x[t] + b3[e]     gate and up; g alone without a gate
+ *     h = act(g, u)                                          rounded to dtype
+ *     y[t] = sum_j p[t,j] (W2[e] h + b2[e])                  in the order j = 0 .. k-1, rounded once
  *
- * with float32 accumulation. Equal bits from run to run, on the CPU with any number of threads. A token's answer does not depend on
- * what other tokens hold; NaN in a token reaches its own row of y and no other. docs/moe.md has the whole contract.
+ * with float32 accumulation. The bits are the same from run to run, on the CPU with any number of
+ * threads. A token's answer does not depend on the other tokens; NaN in a token reaches its own row of
+ * y and no other. docs/moe.md has the whole contract.
  *
  *     att_moe_problem m;  att_moe_problem_init(&m, 4096, 2048, 768, 128, 8, ATT_BF16);
  *     att_plan *plan;     att_moe_plan_create(&plan, ctx, &m);
@@ -567,28 +580,30 @@ typedef enum att_moe_activation {
     ATT_MOE_GELU_TANH = 7
 } att_moe_activation;
 
-/* How logits become experts and weights, in float32. Of equal scores the lower id comes first, always; NaN counts as lower than
- * every number, and -0 as equal to 0. Ids are the same on every device, in descending order of the score that selects. Weights
- * follow the arithmetic: a NaN in a softmax makes the weights of its token NaN. A logit of +inf shares the weight with others
- * of +inf alone; where all are -inf, all weigh the same. */
+/* How logits become experts and weights, in float32. Experts are in descending order of the score that
+ * selects them; of equal scores the lower id comes first; NaN counts as lower than every number, and
+ * -0 as equal to 0. Ids are the same on every device. Weights follow the arithmetic: a NaN in a
+ * softmax makes the weights of its token NaN. Logits of +inf share the whole weight equally; if all
+ * are -inf, all weigh the same. */
 typedef enum att_moe_routing {
     ATT_MOE_SOFTMAX_TOPK =
         0, /* softmax over all experts, then the k largest (Mixtral, Qwen3) */
     ATT_MOE_TOPK_SOFTMAX = 1, /* the k largest, then softmax over these (GPT-OSS) */
-    /* Scores sigmoid(logit). The k largest of score + correction are selected, where there is one; the weights are the scores.
-     * With groups, only experts of the groups_kept best groups are, by the sum of the two best of a group (DeepSeek-V3). */
+    /* Scores are sigmoid(logit). The k largest of score + correction (if there is one) are selected;
+     * the weights are the scores alone. With groups, only experts of the groups_kept best groups are
+     * selected; a group counts as the sum of its two best experts (DeepSeek-V3). */
     ATT_MOE_SIGMOID = 2,
     ATT_MOE_GIVEN = 3 /* args.given_ids and args.given_weights; id -1: no expert */
 } att_moe_routing;
 
-/* Where the rows of gate and up lie, and their biases likewise. */
+/* Where the rows of gate and up are stored; their biases likewise. */
 typedef enum att_moe_gate {
     ATT_MOE_CONCATENATED = 0, /* w1 is (experts, 2 inner, hidden): gate rows, then up rows */
     ATT_MOE_APART = 1,      /* w1 has the gate, w3 the up rows, each (experts, inner, hidden) */
     ATT_MOE_INTERLEAVED = 2 /* w1 is (experts, 2 inner, hidden): gate, up, gate, up ... */
 } att_moe_gate;
 
-/* Optional inputs and outputs, or-ed into att_moe_problem.features, as of attention. */
+/* Optional inputs and outputs, or-ed into att_moe_problem.features, as for attention. */
 enum {
     ATT_MOE_BIAS1 = 1u << 0,      /* args.b1, and args.b3 where the gate is apart */
     ATT_MOE_BIAS2 = 1u << 1,      /* args.b2 */
@@ -601,11 +616,12 @@ enum {
 };
 
 enum {
-    /* The weights of a token are divided by their sum (plus 1e-20). Those of ATT_MOE_TOPK_SOFTMAX sum to 1 as they are; refused with
-     * ATT_MOE_GIVEN. */
+    /* Divide the weights of a token by their sum (plus 1e-20). Changes nothing with
+     * ATT_MOE_TOPK_SOFTMAX, whose weights sum to 1; refused with ATT_MOE_GIVEN. */
     ATT_MOE_RENORMALISE = 1u << 0,
-    /* Weights are stored the other way round: w1 (experts, hidden, 2 inner), or (.., inner) apart or without a gate, w2 (experts,
-     * inner, hidden). Gate and up then share the last axis as they share rows above. */
+    /* Weights are stored transposed: w1 (experts, hidden, 2 inner), or (.., inner) with the gate
+     * apart or without one; w2 (experts, inner, hidden). Gate and up then share the last axis as they
+     * otherwise share the rows. */
     ATT_MOE_TRANSPOSED = 1u << 1,
     ATT_MOE_FLAGS_ALL = (1u << 2) - 1
 };
@@ -635,11 +651,12 @@ typedef struct att_moe_problem {
     int64_t hidden, inner;     /* columns of x and y; columns of h */
     int64_t experts;           /* 1 .. ATT_MOE_EXPERTS_MAX */
     int64_t experts_per_token; /* k: 1 .. experts */
-    /* Expert parallelism: the weights and biases hold experts first_expert .. first_expert + local_experts - 1; what the others
-     * would add to y is left out. Routing, ids, weights and counts are those of all experts. */
+    /* Expert parallelism: the weights and biases hold experts first_expert .. first_expert +
+     * local_experts - 1, and y leaves out what the others would add. Routing, ids, weights and counts
+     * are those of all experts. */
     int64_t first_expert, local_experts;
-    int64_t groups,
-        groups_kept; /* of ATT_MOE_SIGMOID; groups divide the experts evenly, two or more to a group. 1: no groups */
+    /* With ATT_MOE_SIGMOID: groups of equal size, two experts or more each; 1: no groups. */
+    int64_t groups, groups_kept;
 
     /* Element strides from a token, an expert or a row to the next. Inputs may have stride 0; y may not. */
     int64_t x_row, y_row; /* (tokens, hidden) */
@@ -648,8 +665,9 @@ typedef struct att_moe_problem {
     int64_t b1_expert, b3_expert; /* as w1 and w3 without `hidden` */
     int64_t b2_expert;            /* (experts, hidden) */
 
-    /* Bytes to which the bases of x, y and the weights are aligned; 0: 16. Used on a GPU only: bases or rows aligned to fewer
-     * than 16 take a slower path. A power of two, at least the smaller element. */
+    /* Bytes to which the bases of x, y and the weights are aligned; 0: 16. Used on a GPU only: bases
+     * or rows aligned to fewer than 16 take a slower path. A power of two, at least the size of the
+     * smaller element. */
     int64_t alignment;
 } att_moe_problem;
 
@@ -662,14 +680,15 @@ typedef struct att_moe_args {
     const void *b1, *b2, *b3;
     const float *correction; /* experts */
     const uint8_t *mask;     /* tokens; 0: the token has no experts, its y is 0 */
-    /* (tokens, k), contiguous, with ATT_MOE_GIVEN. Ids -1 .. experts-1; one token may name an expert twice. The weight of -1 is
-     * ignored. Another id is ATT_E_DATA on the CPU; on a GPU it counts as -1, and counts has how many there were. Those of masked
-     * tokens are ignored. */
+    /* (tokens, k), contiguous, with ATT_MOE_GIVEN. Ids are -1 .. experts-1; -1 is no expert, and its
+     * weight is ignored. A token may name an expert twice. Another id is ATT_E_DATA on the CPU; on a
+     * GPU it is taken as -1, and `counts` says how many there were. Ids of masked tokens are
+     * ignored. */
     const int32_t *given_ids;
     const float *given_weights;
     void *y;
-    /* (tokens, k), contiguous: what the tokens were routed to. The weights are those that multiply, after renormalisation and scaling.
-     * Where there is no expert, the id is -1 and the weight 0. */
+    /* (tokens, k), contiguous: where the tokens were routed. The weights are those used, after
+     * renormalisation and scaling. Where there is no expert, the id is -1 and the weight 0. */
     int32_t *ids;
     float *weights;
     int32_t
@@ -678,21 +697,23 @@ typedef struct att_moe_args {
     size_t workspace_size; /* optional: bytes at workspace, checked where it is not 0 */
 } att_moe_args;
 
-/* Fill `problem`: size, the shapes given, ATT_MOE_SWIGLU with the gate concatenated, ATT_MOE_SOFTMAX_TOPK with ATT_MOE_RENORMALISE,
- * float32 logits, dtype_y = dtype_bias = dtype, all experts local, no groups, scaling 1, alpha 1.702, limit 7, contiguous arrays.
- * After changing gate, activation, flags or local_experts, call att_moe_problem_layout() to set the strides. Does not check;
- * att_moe_plan_create() does. Thread: safe. */
+/* Fill `problem`: size, the shapes given, ATT_MOE_SWIGLU with the gate concatenated,
+ * ATT_MOE_SOFTMAX_TOPK with ATT_MOE_RENORMALISE, float32 logits, dtype_y = dtype_bias = dtype, all
+ * experts local, no groups, scaling 1, alpha 1.702, limit 7, contiguous arrays. After changing gate,
+ * activation, flags or local_experts, call att_moe_problem_layout() to set the strides. Does not
+ * check; att_moe_plan_create() does. Thread: safe. */
 ATT_API void att_moe_problem_init_sized(att_moe_problem *problem, size_t size, int64_t tokens,
                                         int64_t hidden, int64_t inner, int64_t experts,
                                         int64_t experts_per_token, att_dtype dtype);
 #define att_moe_problem_init(problem, ...)                                                     \
     att_moe_problem_init_sized(problem, sizeof(att_moe_problem), __VA_ARGS__)
 
-/* Set every stride for contiguous arrays of the problem's shapes, gate, activation and flags. Thread: safe. */
+/* Set every stride for contiguous arrays of the problem's shapes, gate, activation and flags.
+ * Thread: safe. */
 ATT_API void att_moe_problem_layout(att_moe_problem *problem);
 
-/* As att_plan_create(), att_plan_run() and att_context_explain(). att_plan_destroy(), _workspace(), _kernel() and _explain() serve
- * its plans too. */
+/* These behave like att_plan_create(), att_plan_run() and att_context_explain(). Use
+ * att_plan_destroy(), _workspace(), _kernel() and _explain() for these plans too. */
 ATT_API att_status att_moe_plan_create(att_plan **out, att_context *ctx,
                                        const att_moe_problem *problem);
 ATT_API att_status att_moe_run(const att_plan *plan, const att_moe_args *args, void *workspace,
@@ -702,8 +723,8 @@ ATT_API att_status att_moe_explain(att_context *ctx, const att_moe_problem *prob
 
 /* -------------------------------------------------------------------- query */
 
-/* Write the chosen kernel and, for every other kernel of the context's device, the field that ruled it
- * out, one per line.
+/* Write the chosen kernel and, for every other kernel of the context's device, the field that ruled
+ * it out, one per line.
  *
  * n        bytes at buf; ATT_EXPLAIN_MAX always suffices, a shorter text is cut and terminated
  * Thread   safe
@@ -744,12 +765,13 @@ typedef struct att_kernel_info {
     int32_t d_qk, d_v;  /* the largest head dimensions served; 0: moe, which has none */
     int32_t tile_m, tile_n, stages, warps; /* GPU: of a block */
     int32_t user; /* 1: a row of the context's own (rows, rows_file), not built in */
-    int32_t
-        unattested; /* 1: no complete evidence on this GPU's architecture (of a CPU context: on any); only ATT_ALLOW_UNATTESTED lets it serve */
+    /* 1: no complete evidence on this GPU's architecture (of a CPU context: on any); only
+     * ATT_ALLOW_UNATTESTED lets it serve */
+    int32_t unattested;
     const char *operation; /* what it computes: "attention", "backward", "merge", "moe" */
 } att_kernel_info;
 
-/* The kernels built into the library: how many, and the i-th. The user's rows of a context, where it has any, follow
+/* The kernels built into the library: how many, and the i-th. The user's rows of a context follow
  * them: att_context_kernel_count() counts both. Thread: safe. Errors: ATT_E_ARG, ATT_E_STRUCT. */
 ATT_API size_t att_kernel_count(void);
 ATT_API size_t att_context_kernel_count(const att_context *ctx);
