@@ -41,6 +41,7 @@ typedef struct contexts {
     att_device device;
     att_context *cpu; /* if the session's is on a GPU */
     lab_judgement judgement;
+    size_t columns; /* of the terminal; 0: no limit */
 } contexts;
 
 static bool query(const contexts *c, size_t i, att_kernel_info *kernel) {
@@ -89,7 +90,7 @@ static void put_kernels(FILE *text, const contexts *c) {
         lab_table_cell(table, "%s", evidence);
         lab_table_cell(table, "%s", kernel.summary);
     }
-    lab_table_print(table, text);
+    lab_table_print_within(table, text, c->columns);
     lab_table_destroy(table);
 }
 
@@ -129,7 +130,7 @@ static void add_kernel(overview *o, const contexts *c, const att_kernel_info *ke
     family f = {.operation = kernel->operation, .summary = kernel->summary};
     name_family(f.name, sizeof f.name, kernel);
     describe_needs(kernel, f.needs, sizeof f.needs);
-    cli_evidence_cell(&c->judgement, kernel->id, f.evidence, sizeof f.evidence);
+    cli_evidence_summary(&c->judgement, kernel->id, f.evidence, sizeof f.evidence);
     cli_evidence_targets(kernel, f.evidence, sizeof f.evidence);
     int i = 0;
     while (i < o->count && strcmp(o->list[i].name, f.name) != 0)
@@ -167,13 +168,13 @@ static void put_overview(FILE *text, const contexts *c) {
         lab_table_cell(table, "%s", f->evidence);
         lab_table_cell(table, "%s", f->summary);
     }
-    lab_table_print(table, text);
+    lab_table_print_within(table, text, c->columns);
     lab_table_destroy(table);
-    fprintf(text,
-            "\nnot here: %d kernels for GPUs, %d for other instruction sets; %d steps of the "
-            "ladder, which "
-            "are for teaching. --all lists every kernel.\n",
-            o.elsewhere_gpu, o.elsewhere_cpu, o.rungs);
+    fprintf(
+        text,
+        "\nCannot run here: %d GPU kernels, %d for other instruction sets. Off unless allowed: "
+        "%d slow\nkernels of the ladder (docs/ladder.md). --all lists every kernel.\n",
+        o.elsewhere_gpu, o.elsewhere_cpu, o.rungs);
     free(o.list);
 }
 
@@ -288,7 +289,7 @@ static cli_exit put_info(cli_session *session, const att_context_info *info, con
         put_overview(text, c);
     fputc('\n', text);
     if (c->judgement.count == 0)
-        fputs("no evidence of the kernels is here: 'attest certify' makes it\n", text);
+        fputs("no evidence about the kernels is here: 'attest certify' makes it\n", text);
     cli_put_standings(text, &c->judgement);
     json_t *document = lab_json_document("attest-info-1", session->ctx[0]);
     json_object_set_new(document, "gpus", gpus);
@@ -302,6 +303,7 @@ cli_exit cli_info(const cli_options *o) {
     lab_evidence evidence = {.count = 0};
     contexts c = {.own = NULL};
     cli_session_start(&session, o);
+    c.columns = session.columns;
     cli_exit result = cli_session_open(&session);
     att_context_info info = {.size = sizeof info};
     if (result == CLI_HOLDS && att_context_query(session.ctx[0], &info) != ATT_OK)

@@ -44,7 +44,7 @@ cli_exit cli_suites(const cli_options *o) {
                      .table = lab_table_create(columns, sizeof columns / sizeof columns[0]),
                      .results = json_array()};
         lab_suite_each(add, &l);
-        lab_table_print(l.table, session.text);
+        lab_table_print_within(l.table, session.text, session.columns);
         lab_table_destroy(l.table);
         if (l.count == 0 && l.result == CLI_HOLDS) {
             cli_complain(o, "there are no suites in $ATTEST_SUITES, nor beside the program");

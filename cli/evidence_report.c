@@ -15,6 +15,24 @@ void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char 
     }
 }
 
+void cli_evidence_summary(const lab_judgement *judgement, const char *kernel, char *buf,
+                          size_t n) {
+    size_t counts[LAB_STANDINGS] = {0}, devices = 0, used = 0;
+    for (size_t i = 0; i < judgement->count; i++)
+        if (strcmp(judgement->list[i].kernel, kernel) == 0) {
+            counts[judgement->list[i].standing]++;
+            devices++;
+        }
+    if (devices < 2) {
+        cli_evidence_cell(judgement, kernel, buf, n);
+        return;
+    }
+    for (int s = 0; s < LAB_STANDINGS && used < n; s++)
+        if (counts[s])
+            used += (size_t)snprintf(buf + used, n - used, "%s%zu %s", used ? ", " : "",
+                                     counts[s], lab_standing_name((lab_standing)s));
+}
+
 void cli_evidence_targets(const att_kernel_info *kernel, char *buf, size_t n) {
     char missing[64] = "";
     const size_t used = strlen(buf);

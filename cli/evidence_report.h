@@ -11,6 +11,11 @@
 /* "h200: current, l4: missing" for one kernel; "-" if no device with evidence runs it. */
 void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char *buf, size_t n);
 
+/* The same in short if there are several devices: how many have each standing, as in
+ * "2 current, 1 missing". */
+void cli_evidence_summary(const lab_judgement *judgement, const char *kernel, char *buf,
+                          size_t n);
+
 /* Append what is off for lack of evidence: "unattested, off"; "; off on sm_80 sm_86". */
 void cli_evidence_targets(const att_kernel_info *kernel, char *buf, size_t n);
 

@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cli/terminal.h"
 #include "cli/virtual_device.h"
 #include "lab/base/clean_text.h"
 #include "lab/base/machine.h"
@@ -53,7 +55,10 @@ static FILE *text_stream(FILE *under) {
 
 void cli_session_start(cli_session *session, const cli_options *o) {
     const bool taken = is_stdout(o->json) || is_stdout(o->csv);
-    *session = (cli_session){.options = o, .text = text_stream(taken ? stderr : stdout)};
+    FILE *under = taken ? stderr : stdout;
+    *session = (cli_session){.options = o,
+                             .text = text_stream(under),
+                             .columns = isatty(fileno(under)) ? cli_columns(under, 80) : 0};
 }
 
 cli_exit cli_session_open_documents(cli_session *session) {

@@ -89,52 +89,88 @@ static size_t column_width(const lab_table *table, size_t column) {
     return width;
 }
 
+/* Write `text` into `width` columns; a longer one is cut. */
 static void put(FILE *stream, const char *text, size_t width, lab_table_align align,
                 bool last) {
-    const int pad = (int)(width - lab_text_width(text));
-    if (align == LAB_TABLE_RIGHT)
-        fprintf(stream, "%*s%s", pad, "", text);
-    else
-        fprintf(stream, "%s%*s", text, last ? 0 : pad, "");
+    const size_t wide = lab_text_width(text);
+    if (wide > width) {
+        size_t bytes = 0;
+        for (size_t shown = 0; text[bytes]; bytes++) {
+            shown += ((unsigned char)text[bytes] & 0xc0) != 0x80;
+            if (shown == width)
+                break;
+        }
+        fprintf(stream, "%.*s\u2026", (int)bytes, text);
+    } else if (align == LAB_TABLE_RIGHT) {
+        fprintf(stream, "%*s%s", (int)(width - wide), "", text);
+    } else {
+        fprintf(stream, "%s%*s", text, last ? 0 : (int)(width - wide), "");
+    }
     fputs(last ? "\n" : "  ", stream);
 }
 
-static void put_titles(const lab_table *table, const size_t *widths, FILE *stream) {
-    for (size_t c = 0; c < table->column_count; c++)
-        put(stream, table->columns[c].title, widths[c], table->columns[c].align,
-            c + 1 == table->column_count);
-    for (size_t c = 0; c < table->column_count; c++) {
-        for (size_t i = 0; i < widths[c]; i++)
+/* The columns to print, and how wide each is. */
+typedef struct layout {
+    size_t *widths;
+    size_t count;
+} layout;
+
+static void put_titles(const lab_table *table, const layout *l, FILE *stream) {
+    for (size_t c = 0; c < l->count; c++)
+        put(stream, table->columns[c].title, l->widths[c], table->columns[c].align,
+            c + 1 == l->count);
+    for (size_t c = 0; c < l->count; c++) {
+        for (size_t i = 0; i < l->widths[c]; i++)
             fputc('-', stream);
-        fputs(c + 1 == table->column_count ? "\n" : "  ", stream);
+        fputs(c + 1 == l->count ? "\n" : "  ", stream);
     }
 }
 
 /* Print the row whose cells begin at `start`, up to its last cell that is not empty. */
-static void put_row(const lab_table *table, const size_t *widths, size_t start, FILE *stream) {
+static void put_row(const lab_table *table, const layout *l, size_t start, FILE *stream) {
     size_t cells = table->cell_count - start;
-    cells = cells < table->column_count ? cells : table->column_count;
+    cells = cells < l->count ? cells : l->count;
     while (cells > 1 && !*cell_text(table, start + cells - 1))
         cells--;
     for (size_t c = 0; c < cells; c++)
-        put(stream, cell_text(table, start + c), widths[c], table->columns[c].align,
+        put(stream, cell_text(table, start + c), l->widths[c], table->columns[c].align,
             c + 1 == cells);
 }
 
-void lab_table_print(const lab_table *table, FILE *stream) {
+/* Make the table fit by its last column, which is worth printing from LAST_LEAST columns on. */
+static void fit(layout *l, size_t columns) {
+    enum { LAST_LEAST = 12 };
+    size_t total = 0;
+    for (size_t c = 0; c < l->count; c++)
+        total += l->widths[c] + (c ? 2 : 0);
+    if (!columns || total <= columns || l->count < 2)
+        return;
+    size_t *last = &l->widths[l->count - 1];
+    if (*last >= total - columns + LAST_LEAST)
+        *last -= total - columns;
+    else
+        l->count--;
+}
+
+void lab_table_print_within(const lab_table *table, FILE *stream, size_t columns) {
     if (!table)
         return;
-    size_t *widths = calloc(table->column_count, sizeof *widths);
-    if (!widths) {
+    layout l = {calloc(table->column_count, sizeof *l.widths), table->column_count};
+    if (!l.widths) {
         fputs("(no memory for the table)\n", stream);
         return;
     }
     for (size_t c = 0; c < table->column_count; c++)
-        widths[c] = column_width(table, c);
-    put_titles(table, widths, stream);
+        l.widths[c] = column_width(table, c);
+    fit(&l, columns);
+    put_titles(table, &l, stream);
     for (size_t start = 0; start < table->cell_count; start += table->column_count)
-        put_row(table, widths, start, stream);
+        put_row(table, &l, start, stream);
     if (table->lost_cells)
         fputs("(cells are missing: memory ran out)\n", stream);
-    free(widths);
+    free(l.widths);
+}
+
+void lab_table_print(const lab_table *table, FILE *stream) {
+    lab_table_print_within(table, stream, 0);
 }

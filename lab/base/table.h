@@ -30,6 +30,10 @@ void lab_table_end_row(lab_table *table);
 /* Print titles, a rule, then the rows; columns two spaces apart, no trailing spaces. */
 void lab_table_print(const lab_table *table, FILE *stream);
 
+/* The same in at most `columns` columns, 0 for no limit, if that can be done by cutting the last
+ * column: its texts end with an ellipsis, or it is left out if little would remain. */
+void lab_table_print_within(const lab_table *table, FILE *stream, size_t columns);
+
 /* The columns that a UTF-8 string takes on a terminal (no wide or combining characters). */
 size_t lab_text_width(const char *text);
 

@@ -81,11 +81,24 @@ static void add_pairs(lab_report_card *cards, size_t *count, const lab_report *r
     }
 }
 
-/* Cards with the most problems come first; equal ones keep the order of the files. */
-static int largest_first(const void *left, const void *right) {
+/* What most readers ask first, then the rest. */
+static int rank_of(const lab_report_card *card) {
+    static const char *const groups[] = {"forward", "backward"};
+    enum { GROUPS = sizeof groups / sizeof groups[0] };
+    for (int i = 0; i < GROUPS; i++)
+        if (strcmp(card->group, groups[i]) == 0 && !*card->variant)
+            return i;
+    return GROUPS;
+}
+
+/* Forward and backward come first, then the cards with the most problems; equal ones keep the
+ * order of the files. */
+static int in_order(const void *left, const void *right) {
     const lab_report_card *a = left, *b = right;
     if (a->past != b->past)
         return a->past ? 1 : -1;
+    if (rank_of(a) != rank_of(b))
+        return rank_of(a) - rank_of(b);
     if (a->problems != b->problems)
         return a->problems > b->problems ? -1 : 1;
     return a->worst->ours < b->worst->ours ? -1 : a->worst->ours > b->worst->ours;
@@ -101,6 +114,6 @@ size_t lab_report_cards(const lab_report *report, lab_report_card **out) {
     add_pairs(*out, &count, report, report->pairs, report->pair_count);
     for (size_t i = 0; i < count; i++)
         (*out)[i].mean = exp((*out)[i].mean / (double)(*out)[i].problems);
-    qsort(*out, count, sizeof **out, largest_first);
+    qsort(*out, count, sizeof **out, in_order);
     return count;
 }

@@ -60,7 +60,8 @@ static int by_figure(const void *left, const void *right) {
     const lab_family *a = left, *b = right;
     if (a->file != b->file)
         return a->file < b->file ? -1 : 1;
-    return a->first != b->first ? (a->first < b->first ? -1 : 1) : strcmp(a->key, b->key);
+    /* Numbers in names by their values: s2 comes before s16. */
+    return a->first != b->first ? (a->first < b->first ? -1 : 1) : strverscmp(a->key, b->key);
 }
 
 void lab_page_rates(lab_page *page) {

@@ -179,17 +179,42 @@ static void put_counts(lab_page *page, const lab_report_card *card) {
         any = true;
     }
     if (card->unjudged > 0)
-        lab_markup(page->out, "%s%zu of %zu ahead by medians alone", any ? ", " : "",
+        lab_markup(page->out, "%s%zu of %zu faster, by medians alone", any ? ", " : "",
                    card->ahead, card->unjudged);
     lab_markup(page->out, "</p>\n");
 }
 
-static void put_card(lab_page *page, const lab_report_card *card) {
+/* Its group, or its operation. */
+static const char *title_of(const lab_report_card *card) {
+    return *card->group ? card->group : operation_of(card->problem);
+}
+
+static bool share_title(const lab_report_card *a, const lab_report_card *b) {
+    return a->past == b->past && strcmp(title_of(a), title_of(b)) == 0 &&
+           strcmp(a->variant, b->variant) == 0;
+}
+
+/* The title of card `at`, or the name of its file if others have the same title. */
+static void put_title(lab_page *page, const lab_report_card *cards, size_t count, size_t at) {
+    const lab_report_card *card = &cards[at];
+    const char *file = page->report->files[card->file].name, *slash = strrchr(file, '/');
+    size_t alike = 0;
+    char stem[128];
+    for (size_t i = 0; i < count; i++)
+        alike += share_title(card, &cards[i]);
+    snprintf(stem, sizeof stem, "%s", slash ? slash + 1 : file);
+    stem[strcspn(stem, ".")] = '\0';
+    lab_markup(page->out, "<h3>%s%s%s</h3>\n", alike > 1 ? stem : title_of(card),
+               *card->variant ? ", " : "", card->variant);
+}
+
+static void put_card(lab_page *page, const lab_report_card *cards, size_t count, size_t at) {
     const lab_report *r = page->report;
+    const lab_report_card *card = &cards[at];
     char label[512];
-    lab_markup(page->out, "<li class=\"%s\">\n<h3>%s%s%s</h3>\n<p class=\"soft\">%zu problem%s",
-               class_of(card), *card->group ? card->group : operation_of(card->problem),
-               *card->variant ? ", " : "", card->variant, card->problems,
+    lab_markup(page->out, "<li class=\"%s\">\n", card->past ? "itself" : class_of(card));
+    put_title(page, cards, count, at);
+    lab_markup(page->out, "<p class=\"soft\">%zu problem%s", card->problems,
                card->problems == 1 ? "" : "s");
     lab_markup(page->out, " on %s</p>\n<b>%.2f×</b>\n<p class=\"soft\">the speed of ",
                *card->device ? card->device : "a device that is not recorded", card->mean);
@@ -215,8 +240,14 @@ void lab_page_cards(lab_page *page) {
     const size_t count = lab_report_cards(page->report, &cards);
     if (count > 0) {
         lab_markup(page->out, "<ul class=\"cards\">\n");
-        for (size_t i = 0; i < count; i++)
-            put_card(page, &cards[i]);
+        for (size_t i = 0; i < count; i++) {
+            if (cards[i].past && (i == 0 || !cards[i - 1].past))
+                lab_markup(
+                    page->out,
+                    "</ul>\n<p class=\"soft\">attest against itself: an earlier version, or "
+                    "the same work with other inputs</p>\n<ul class=\"cards\">\n");
+            put_card(page, cards, count, i);
+        }
         lab_markup(page->out, "</ul>\n");
     }
     free(cards);

@@ -130,6 +130,7 @@ static const char *const rules[] = {
     "rect.unjudged{fill:var(--s0)}\n"
     ".cards .unjudged{border-top-color:var(--s0)}\n"
     ".cards .mixed{border-top-color:var(--ambiguous)}\n"
+    ".cards .itself{border-top-color:var(--line)}\n"
     "rect.ambiguous{fill:var(--ambiguous)}\n"
     ".whisker{stroke:var(--fg);fill:none}\n",
 

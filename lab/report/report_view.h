@@ -42,7 +42,7 @@ enum { LAB_CARD_RIVALS = 6 };
  * setting. */
 typedef struct lab_report_card {
     size_t file;
-    bool past; /* the rivals are earlier versions of attest */
+    bool past; /* the rivals are attest: an earlier version, or other inputs */
     const char *device, *group, *variant;
     const char *problem; /* one of them */
     const char *rivals[LAB_CARD_RIVALS];
@@ -54,8 +54,8 @@ typedef struct lab_report_card {
     const lab_report_pair *worst;
 } lab_report_card;
 
-/* Cards with the most problems first, those of earlier versions last; allocated. Kernels that a
- * later file has replaced are omitted. */
+/* Forward and backward first, then the cards with the most problems, last those of attest against
+ * itself; allocated. Kernels that a later file has replaced are omitted. */
 size_t lab_report_cards(const lab_report *report, lab_report_card **out);
 
 /* Whether a pair is current: no later file has replaced the kernel. */

@@ -80,7 +80,7 @@ check 'check, the document' json check.json 'all(k["standing"] == "current" and 
 expect 'info shows it' 0 out="^decode_cpu_portable .* $place: current" -- info --evidence ev --json info.json
 check 'info, the document' json info.json '[k["evidence"][0]["standing"] for k in d["kernels"] if k["id"] == "fwd_cpu_portable"] == ["current"]'
 mkdir empty
-expect 'info without evidence' 0 out='no evidence of the kernels is here' -- info --evidence empty
+expect 'info without evidence' 0 out='no evidence about the kernels is here' -- info --evidence empty
 expect 'a folder without required.txt' 1 out='^FAIL required.txt: empty/required.txt: is missing' -- certify --check --evidence empty --json check.json
 check 'which the document has' json check.json '[f["name"] for f in d["files"] if f["fails"]] == ["required.txt"]'
 touch empty/required.txt
