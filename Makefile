@@ -65,10 +65,11 @@ JANSSON     ?= $(firstword $(wildcard $(SYSROOT)/usr/lib/$(ARCH)*/libjansson.a) 
 LDLIBS      += -pthread -lm -ldl
 
 # $(call short,WHAT,FILE): at the beginning of a command, prints these two words instead of the command; nothing under
-# `make -s`.
+# `make -s`. $(quiet): for a command that is not worth a line.
 V           ?= 0
 SILENT      := $(findstring s,$(firstword -$(MAKEFLAGS)))
 short        = $(if $(filter 1,$(V)),,@$(if $(SILENT),,printf '  %-5s %s\n' $(1) '$(2)';) )
+quiet        = $(if $(filter 1,$(V)),,@)
 
 .PHONY: all run bench clean fmt lint
 all: $(BUILD)/libattest.so $(BUILD)/libattest.a $(BUILD)/attest

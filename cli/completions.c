@@ -29,6 +29,28 @@ static void put_devices(FILE *stream) {
     lab_device_each(put_device, stream);
 }
 
+/* The values of options that have few. */
+static const struct {
+    const char *option, *values;
+} choices[] = {
+    {"isa", "portable avx2 avx512 avx512_bf16 amx neon auto"},
+    {"dtype", "fp16 bf16 f32"},
+    {"dtype-o", "fp16 bf16 f32"},
+    {"layout", "bshd bhsd packed"},
+    {"align", "top-left bottom-right"},
+    {"timer", "graph events latency"},
+    {"goals", "flash hopper cpu none"},
+    {"format", "html md term"},
+};
+enum { CHOICES = sizeof choices / sizeof choices[0] };
+
+static const char *choices_of(const char *option) {
+    for (size_t i = 0; i < CHOICES; i++)
+        if (strcmp(choices[i].option, option) == 0)
+            return choices[i].values;
+    return NULL;
+}
+
 static void put_bash(FILE *stream) {
     fputs("_attest() {\n"
           "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
@@ -45,8 +67,11 @@ static void put_bash(FILE *stream) {
           "        case ${COMP_WORDS[1]} in plan | explain) words+='",
           stream);
     put_devices(stream);
-    fputs("' ;; esac\n"
-          "    elif [[ $before == completions ]]; then\n"
+    fputs("' ;; esac\n", stream);
+    for (size_t i = 0; i < CHOICES; i++)
+        fprintf(stream, "    elif [[ $before == --%s ]]; then\n        words='%s'\n",
+                choices[i].option, choices[i].values);
+    fputs("    elif [[ $before == completions ]]; then\n"
           "        words='bash zsh fish'\n"
           "    elif [[ $word == -* ]]; then\n"
           "        case ${COMP_WORDS[1]} in\n",
@@ -73,10 +98,15 @@ static void put_bash(FILE *stream) {
           stream);
 }
 
-/* zsh uses bash's script. */
+/* zsh uses bash's script. Where zsh loads the file by itself, the first completion runs it as a
+ * function, which must then answer too. */
 static void put_zsh(FILE *stream) {
     fputs("#compdef attest\nautoload -U +X bashcompinit && bashcompinit\n", stream);
     put_bash(stream);
+    fputs("if [[ ${funcstack[1]} == _attest ]]; then\n"
+          "    _bash_complete -o filenames -F _attest\n"
+          "fi\n",
+          stream);
 }
 
 /* A text in single quotes, as fish reads it. */
@@ -113,7 +143,9 @@ static void put_fish(FILE *stream) {
                 if (verb->bit & (CLI_PLAN | CLI_EXPLAIN))
                     put_devices(stream);
                 fputc('\'', stream);
-            } else if (option->value && *option->value != '[')
+            } else if (choices_of(option->name))
+                fprintf(stream, " -x -a '%s'", choices_of(option->name));
+            else if (option->value && *option->value != '[')
                 fputs(" -r", stream);
             fputs(" -d ", stream);
             put_quoted(stream, option->help);

@@ -17,11 +17,11 @@ STATEMENTS   := evidence/required.txt $(wildcard evidence/*/attestations/* evide
 
 # $(call fill,TEMPLATE,DESTINATION): substitute the values of this installation in a packaging template.
 define fill
-sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
+$(call short,INST,$(DESTDIR)$(2)/$(1))sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
     -e 's|@VERSION@|$(VERSION)|g' -e 's|@SOVERSION@|$(SOVERSION)|g' \
     -e "s|@INCLUDEDIR_FROM_CONFIG@|$$(realpath -m --relative-to=$(CMAKEDIR) $(INCLUDEDIR))|g" \
-    packaging/$(1).in >'$(DESTDIR)$(2)/$(1)'
-chmod 644 '$(DESTDIR)$(2)/$(1)'
+    packaging/$(1).in >'$(DESTDIR)$(2)/$(1)' && \
+    chmod 644 '$(DESTDIR)$(2)/$(1)'
 endef
 
 STRIP        ?= $(CROSS)strip
@@ -40,29 +40,29 @@ $(BUILD)/devices/%.json: devices/%.json
 	$(call short,COPY,$@)cp $< $@
 
 install: all
-	install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR) $(INCLUDEDIR) $(MANDIR)/man1 \
+	$(quiet)install -d $(addprefix $(DESTDIR),$(BINDIR) $(LIBDIR) $(INCLUDEDIR) $(MANDIR)/man1 \
 	    $(PKGCONFIGDIR) $(CMAKEDIR) $(DATADIR)/suites $(DATADIR)/devices $(BASHDIR) $(ZSHDIR) $(FISHDIR))
-	install -m 755 $(BUILD)/attest $(DESTDIR)$(BINDIR)
-	install -m 644 include/attest.h include/attest_peer.h $(DESTDIR)$(INCLUDEDIR)
-	install -m 644 $(BUILD)/libattest.a $(BUILD)/libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)
-	ln -sf libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libattest.so.$(SOVERSION)
-	ln -sf libattest.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libattest.so
-	install -m 644 man/attest.1 $(DESTDIR)$(MANDIR)/man1
-	$(RUN) $(BUILD)/attest completions bash >$(DESTDIR)$(BASHDIR)/attest
-	$(RUN) $(BUILD)/attest completions zsh >$(DESTDIR)$(ZSHDIR)/_attest
-	$(RUN) $(BUILD)/attest completions fish >$(DESTDIR)$(FISHDIR)/attest.fish
-	install -m 644 $(SUITES) $(DESTDIR)$(DATADIR)/suites
-	install -m 644 $(DEVICES) $(DESTDIR)$(DATADIR)/devices
-	for file in $(STATEMENTS); do install -D -m 644 $$file $(DESTDIR)$(DATADIR)/$$file || exit 1; done
+	$(call short,INST,$(DESTDIR)$(BINDIR)/attest)install -m 755 $(BUILD)/attest $(DESTDIR)$(BINDIR)
+	$(call short,INST,$(DESTDIR)$(INCLUDEDIR)/attest.h)install -m 644 include/attest.h include/attest_peer.h $(DESTDIR)$(INCLUDEDIR)
+	$(call short,INST,$(DESTDIR)$(LIBDIR)/libattest.so)install -m 644 $(BUILD)/libattest.a $(BUILD)/libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)
+	$(quiet)ln -sf libattest.so.$(VERSION) $(DESTDIR)$(LIBDIR)/libattest.so.$(SOVERSION)
+	$(quiet)ln -sf libattest.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libattest.so
+	$(call short,INST,$(DESTDIR)$(MANDIR)/man1/attest.1)install -m 644 man/attest.1 $(DESTDIR)$(MANDIR)/man1
+	$(call short,INST,$(DESTDIR)$(BASHDIR)/attest)$(RUN) $(BUILD)/attest completions bash >$(DESTDIR)$(BASHDIR)/attest
+	$(call short,INST,$(DESTDIR)$(ZSHDIR)/_attest)$(RUN) $(BUILD)/attest completions zsh >$(DESTDIR)$(ZSHDIR)/_attest
+	$(call short,INST,$(DESTDIR)$(FISHDIR)/attest.fish)$(RUN) $(BUILD)/attest completions fish >$(DESTDIR)$(FISHDIR)/attest.fish
+	$(call short,INST,$(DESTDIR)$(DATADIR))install -m 644 $(SUITES) $(DESTDIR)$(DATADIR)/suites
+	$(quiet)install -m 644 $(DEVICES) $(DESTDIR)$(DATADIR)/devices
+	$(quiet)for file in $(STATEMENTS); do install -D -m 644 $$file $(DESTDIR)$(DATADIR)/$$file || exit 1; done
 	$(call fill,attest.pc,$(PKGCONFIGDIR))
 	$(call fill,attestConfig.cmake,$(CMAKEDIR))
 	$(call fill,attestConfigVersion.cmake,$(CMAKEDIR))
 
 # Without debug information, for packages.
 install-strip: install
-	$(STRIP) $(DESTDIR)$(BINDIR)/attest
-	$(STRIP) --strip-unneeded $(DESTDIR)$(LIBDIR)/libattest.so.$(VERSION)
-	$(STRIP) --strip-debug --enable-deterministic-archives $(DESTDIR)$(LIBDIR)/libattest.a
+	$(call short,STRIP,$(DESTDIR)$(BINDIR)/attest)$(STRIP) $(DESTDIR)$(BINDIR)/attest
+	$(call short,STRIP,$(DESTDIR)$(LIBDIR)/libattest.so)$(STRIP) --strip-unneeded $(DESTDIR)$(LIBDIR)/libattest.so.$(VERSION)
+	$(call short,STRIP,$(DESTDIR)$(LIBDIR)/libattest.a)$(STRIP) --strip-debug --enable-deterministic-archives $(DESTDIR)$(LIBDIR)/libattest.a
 
 uninstall:
 	rm -f $(addprefix $(DESTDIR),$(BINDIR)/attest $(INCLUDEDIR)/attest.h $(INCLUDEDIR)/attest_peer.h $(LIBDIR)/libattest.a \

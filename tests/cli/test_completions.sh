@@ -29,6 +29,8 @@ check 'the headline of the suites is none' test -z "$(completed attest verify --
 check 'a device' offers virtual attest verify --device ''
 check 'a GPU that is not here, for what needs none' offers h200 attest explain --device ''
 check 'and for nothing else' test -z "$(completed attest verify --device h2)"
+check 'a value of an option that has few' test "$(completed attest run --isa portab)" = portable
+check 'an option of offsets' offers --q-offset attest explain --q
 touch some_file.json
 check 'a file' test "$(completed attest compare some_f)" = some_file.json
 check 'a verb to be helped with' test "$(completed attest help aud)" = audit
@@ -44,4 +46,17 @@ for shell in zsh fish; do
         check "$shell reads it" "$shell" -n "$shell.script"
     fi
 done
+# zsh runs an installed file as the function _attest when it first completes: the file must then answer as well as define.
+if command -v zsh >/dev/null; then
+    # shellcheck disable=SC2016 # the words are for zsh
+    check 'zsh: the first completion answers' test 'asked: -o filenames -F _attest' = "$(
+        zsh -f -c 'autoload() { :; }; bashcompinit() { :; }; complete() { :; }; _bash_complete() { echo "asked: $*"; }
+            functions[_attest]=$(<zsh.script); _attest'
+    )"
+    # shellcheck disable=SC2016
+    check 'zsh: one that is sourced only defines' test -z "$(
+        zsh -f -c 'autoload() { :; }; bashcompinit() { :; }; complete() { :; }; _bash_complete() { echo "asked: $*"; }
+            source ./zsh.script'
+    )"
+fi
 finish
