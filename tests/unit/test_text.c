@@ -37,6 +37,46 @@ static void test_table__cells_of_any_width__line_up(void **state) {
     lab_table_destroy(table);
 }
 
+/* The text of a table of two columns, the second 20 wide, in at most `columns` columns. */
+static char *print_within(size_t columns) {
+    static const lab_table_column titles[] = {{"name", LAB_TABLE_LEFT},
+                                              {"what it is", LAB_TABLE_LEFT}};
+    lab_table *table = lab_table_create(titles, 2);
+    lab_table_cell(table, "a");
+    lab_table_cell(table, "µ2345678901234567890");
+    lab_table_cell(table, "b");
+    lab_table_cell(table, "short");
+    char *text = NULL;
+    size_t length;
+    FILE *stream = open_memstream(&text, &length);
+    lab_table_print_within(table, stream, columns);
+    fclose(stream);
+    lab_table_destroy(table);
+    return text;
+}
+
+static void test_table__wider_than_terminal__last_column_is_cut(void **state) {
+    (void)state;
+    static const struct {
+        size_t columns;
+        const char *text;
+    } cases[] = {
+        {0, "name  what it is\n----  --------------------\n"
+            "a     µ2345678901234567890\nb     short\n"},
+        {26, "name  what it is\n----  --------------------\n"
+             "a     µ2345678901234567890\nb     short\n"},
+        {25, "name  what it is\n----  -------------------\n"
+             "a     µ23456789012345678…\nb     short\n"},
+        {18, "name  what it is\n----  ------------\na     µ2345678901…\nb     short\n"},
+        {17, "name\n----\na\nb\n"}, /* too little would remain */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *text = print_within(cases[i].columns);
+        assert_string_equal(text, cases[i].text);
+        free(text);
+    }
+}
+
 static void test_table__null__is_taken(void **state) {
     (void)state;
     lab_table_cell(NULL, "x");
@@ -82,6 +122,7 @@ static void test_suggest__far_or_long__is_not(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table__cells_of_any_width__line_up),
+        cmocka_unit_test(test_table__wider_than_terminal__last_column_is_cut),
         cmocka_unit_test(test_table__null__is_taken),
         cmocka_unit_test(test_text_width__utf8__counts_characters),
         cmocka_unit_test(test_suggest__near__is_found),
