@@ -116,11 +116,19 @@ static bool judge_verify(reading *r, const lab_node *problem, const lab_spec *sp
     return true;
 }
 
+/* Whether this library has the machine code that the statement is about, not the same sources
+ * built by another compiler. */
+static bool has_attested_code(const reading *r) {
+    lab_code_digests own = {.code = ""};
+    lab_code_digests_of(&own, r->row, r->a->cc, NULL);
+    return strcmp(own.code, r->a->code) == 0;
+}
+
 /* The digest of the machine code that `kernel` must have had; "" if this library cannot
  * tell. */
 static void code_of(const reading *r, const att_kernel_row *kernel, char out[ATT_SHA256_HEX]) {
     lab_code_digests digests = {.code = ""};
-    if (kernel != r->row)
+    if (kernel != r->row && has_attested_code(r))
         lab_code_digests_of(&digests, kernel, r->a->cc, NULL);
     snprintf(out, ATT_SHA256_HEX, "%s", kernel == r->row ? r->a->code : digests.code);
 }
