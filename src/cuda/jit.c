@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -85,9 +86,28 @@ static bool find_library(nvrtc *n) {
     return false;
 }
 
-static const nvrtc *get_nvrtc(void) {
+/* A search that finds nothing opens dozens of files, and `att_jit_available()` is asked for every
+ * row of every selection. So it is not repeated within a second or two, unless the environment has
+ * changed. It is not final either: another library may load NVRTC later. */
+static bool searched_lately(void) {
+    static char last[8192];
+    static struct timespec when;
+    char now[sizeof last];
+    struct timespec time;
+    const char *chosen = secure_getenv("ATTEST_LIBNVRTC"), *home = secure_getenv("CUDA_HOME");
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    snprintf(now, sizeof now, "%s\n%s", chosen ? chosen : "", home ? home : "");
+    if (strcmp(now, last) == 0 && time.tv_sec - when.tv_sec <= 1)
+        return true;
+    memcpy(last, now, strlen(now) + 1);
+    when = time;
+    return false;
+}
+
+/* `again`: search again even if a search has just failed. */
+static const nvrtc *get_nvrtc(bool again) {
     pthread_mutex_lock(&lock);
-    if (!ready)
+    if (!ready && (!searched_lately() || again))
         ready = find_library(&table);
     const bool found = ready;
     pthread_mutex_unlock(&lock);
@@ -99,7 +119,7 @@ static const nvrtc *get_nvrtc(void) {
 }
 
 int att_jit_available(const char **why) {
-    const bool found = get_nvrtc();
+    const bool found = get_nvrtc(false);
     if (why)
         *why = found ? "" : failure;
     return found;
@@ -289,7 +309,7 @@ att_status att_jit_compile(unsigned char **out, size_t *size, const att_cuda_ker
                 kernel->id, name);
     options o;
     ATT_TRY(write_options(&o, kernel, cc, defines));
-    const nvrtc *n = get_nvrtc();
+    const nvrtc *n = get_nvrtc(true);
     ATT_REQUIRE(n, ATT_E_UNSUPPORTED, "kernel", "%s must be compiled for this GPU, but %s",
                 kernel->id, failure);
     char key[ATT_SHA256_HEX];

@@ -38,8 +38,14 @@ static void test_jit__no_compiler__says_so(void **state) {
     fake->fail_at = 1;
     assert_false(att_jit_available(NULL));
     fake->fail_at = 0;
+    /* A search that has just failed is not repeated, unless the environment has changed. */
+    const long calls = fake->calls;
+    assert_false(att_jit_available(NULL));
+    assert_int_equal(fake->calls, calls);
+    setenv("CUDA_HOME", "/nonexistent", 1);
     assert_true(att_jit_available(&why));
     assert_string_equal(why, "");
+    unsetenv("CUDA_HOME");
 }
 
 static void test_jit__source_missing__says_so(void **state) {
