@@ -77,7 +77,7 @@ static void put_choice(FILE *text, const lab_plan_result *r) {
     const bool timed = r->chosen->model != LAB_TIME_NONE;
     fprintf(text,
             "chosen    %s: %" PRIu32 " threads and %" PRIu32
-            " bytes of shared memory a block%s%s\n",
+            " bytes of shared memory per block%s%s\n",
             r->chosen->row->id, r->chosen->threads, r->chosen->shared,
             timed ? ", predicted " : "; there is no model of its time",
             timed ? cli_microseconds(time, sizeof time, r->chosen->seconds) : "");

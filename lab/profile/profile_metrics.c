@@ -27,7 +27,7 @@ const lab_metric_row lab_metric_rows[LAB_METRICS] = {
                             LAB_KIND_BYTES},
     [LAB_METRIC_REGISTERS] = {"registers", "registers per thread",
                               "launch__registers_per_thread", LAB_KIND_COUNT},
-    [LAB_METRIC_SHARED] = {"shared_bytes", "shared memory a block, dynamic",
+    [LAB_METRIC_SHARED] = {"shared_bytes", "shared memory per block, dynamic",
                            "launch__shared_mem_per_block_dynamic", LAB_KIND_BYTES},
     [LAB_METRIC_WAVES] = {"waves", "waves of blocks", "launch__waves_per_multiprocessor",
                           LAB_KIND_RATIO},

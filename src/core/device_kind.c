@@ -39,6 +39,12 @@ uint32_t att_cuda_target_of(const att_cuda_limits *gpu) {
     return gpu->shared_per_block >= AMPERE_SHARED ? ATT_SM80 : ATT_SM89;
 }
 
+/* A GPU that is known from its description alone has no driver. Nothing runs on it, so that a
+ * library without the code of a row can still tell whether that row would serve. */
+static bool is_described(const att_cuda_limits *gpu) {
+    return gpu->driver == 0;
+}
+
 static bool cuda_row_runs(const att_kernel_row *row, const att_limits *limits,
                           att_refusal *refusal) {
     const att_cuda_kernel *k = row->cuda;
@@ -46,12 +52,12 @@ static bool cuda_row_runs(const att_kernel_row *row, const att_limits *limits,
     ATT_CONDITION(k->targets & att_cuda_target_of(limits->gpu), "cc",
                   "is not written for compute capability %d.%d", cc / 10, cc % 10);
     ATT_CONDITION(
-        att_cuda_origin_of(k, cc) != ATT_ORIGIN_NONE, "cc",
+        is_described(limits->gpu) || att_cuda_origin_of(k, cc) != ATT_ORIGIN_NONE, "cc",
         "the library has no code for compute capability %d.%d, and no compiler is found",
         cc / 10, cc % 10);
     const long long shared = att_cuda_kernel_shared(k);
     ATT_CONDITION(shared <= limits->gpu->shared_per_block, "device",
-                  "needs %lld bytes of shared memory a block, the GPU has %d", shared,
+                  "needs %lld bytes of shared memory per block, the GPU has %d", shared,
                   limits->gpu->shared_per_block);
     return true;
 }

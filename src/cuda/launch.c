@@ -15,7 +15,7 @@ att_status att_cuda_function_allow(const att_cuda_function *function, uint32_t s
     const att_cuda_limits *limits = att_cuda_device_limits(f->device);
     ATT_REQUIRE((int64_t)shared + f->code.shared_bytes <= limits->shared_per_block,
                 ATT_E_UNSUPPORTED, "device",
-                "%s needs %lld bytes of shared memory a block, the GPU has %d", f->name,
+                "%s needs %lld bytes of shared memory per block, the GPU has %d", f->name,
                 (long long)shared + f->code.shared_bytes, limits->shared_per_block);
     pthread_mutex_lock(&f->lock);
     att_status status = ATT_OK;

@@ -88,6 +88,10 @@ check 'the chosen kernel comes first' bash -c "sed -n 3p .out | grep -q '^chosen
 check 'the device is in the document, and no machine' json explain.json \
     'd["schema"] == "attest-explain-1" and d["device"]["name"] == "NVIDIA H200" and d["machine"] is None and d["results"][0]["kernel"].startswith("fwd_sm90_")'
 cp explain.json there.json
+use_shipped
+ATTEST_LIBNVRTC=/nonexistent/libnvrtc.so expect 'also by a library that has neither code for it nor a compiler' 0 \
+    out='^chosen +fwd_sm90_bf16_d128_[a-z0-9]+ +would serve it on NVIDIA H200$' -- explain $line --device h200
+use_images
 expect 'plan agrees' 0 -- plan $line --device h200 --json planned.json
 check 'on the kernel' json planned.json \
     'd["results"][0]["chosen"]["kernel"] == __import__("json").load(open("there.json"))["results"][0]["kernel"]'
