@@ -191,21 +191,28 @@ static const char *title_of(const lab_report_card *card) {
 
 static bool share_title(const lab_report_card *a, const lab_report_card *b) {
     return a->past == b->past && strcmp(title_of(a), title_of(b)) == 0 &&
-           strcmp(a->variant, b->variant) == 0;
+           strcmp(a->variant, b->variant) == 0 && strcmp(a->device, b->device) == 0;
 }
 
-/* The title of card `at`, or the name of its file if others have the same title. */
+/* The title of card `at`; if others of its device have the same, with the name of its file. */
 static void put_title(lab_page *page, const lab_report_card *cards, size_t count, size_t at) {
     const lab_report_card *card = &cards[at];
-    const char *file = page->report->files[card->file].name, *slash = strrchr(file, '/');
-    size_t alike = 0;
+    const char *title = title_of(card), *file = page->report->files[card->file].name;
+    const char *slash = strrchr(file, '/');
     char stem[128];
+    size_t alike = 0;
     for (size_t i = 0; i < count; i++)
         alike += share_title(card, &cards[i]);
     snprintf(stem, sizeof stem, "%s", slash ? slash + 1 : file);
     stem[strcspn(stem, ".")] = '\0';
-    lab_markup(page->out, "<h3>%s%s%s</h3>\n", alike > 1 ? stem : title_of(card),
-               *card->variant ? ", " : "", card->variant);
+    lab_markup(page->out, "<h3>");
+    if (alike < 2)
+        lab_markup(page->out, "%s", title);
+    else if (strncmp(stem, title, strlen(title)) == 0)
+        lab_markup(page->out, "%s", stem);
+    else
+        lab_markup(page->out, "%s: %s", title, stem);
+    lab_markup(page->out, "%s%s</h3>\n", *card->variant ? ", " : "", card->variant);
 }
 
 static void put_card(lab_page *page, const lab_report_card *cards, size_t count, size_t at) {

@@ -106,7 +106,7 @@ def kernels(device: str = "cpu") -> list[Kernel]:
     elif kind == "cuda" and (index or "0").isdigit():
         found = _core.kernels(_CUDA, int(index or 0))
     else:
-        raise ValueError(f"device is {device!r}: 'cpu', 'cuda' or 'cuda:N' would fit")
+        raise ValueError(f"device is {device!r}; expected 'cpu', 'cuda' or 'cuda:N'")
     return [Kernel(*each) for each in found]
 
 

@@ -153,7 +153,7 @@ def adapter(kind, name):
     if "torch" in roots and hasattr(kind, "__torch_dispatch__"):
         return _torch_adapter(kind, name)
     if not hasattr(kind, "__dlpack__"):
-        raise TypeError(f"{name} is a {kind.__name__}: an array that offers DLPack would fit "
+        raise TypeError(f"{name} is a {kind.__name__}; expected an array that offers DLPack "
                         "(NumPy, PyTorch, CuPy, JAX …)")
     if "numpy" in roots:
         return NumpyAdapter()

@@ -219,7 +219,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: Union[None, bool, str]
             return o
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name} is a {type(x).__name__}: a torch.Tensor would fit")
+            raise TypeError(f"{name} is a {type(x).__name__}; expected a torch.Tensor")
     q, k, v = autocast(q, k, v)
     placed = q_offset is not None or k_offset is not None
     (q_start, q_offsets), (k_start, k_offsets) = ((0, x) if isinstance(x, Tensor) else (x or 0, None) for x in (q_offset, k_offset))

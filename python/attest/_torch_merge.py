@@ -124,7 +124,7 @@ def merge(parts_o: Union[Tensor, Sequence[Tensor]], parts_lse: Union[Tensor, Seq
     tensors = (*listed_o, *listed_lse)
     for x in tensors:
         if not isinstance(x, Tensor):
-            raise TypeError(f"parts_o and parts_lse have a {type(x).__name__}: torch.Tensor would fit")
+            raise TypeError(f"parts_o and parts_lse have a {type(x).__name__}; expected torch.Tensor")
     if not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None:
         _check_counts(listed_o, listed_lse)
         o, lse = _Transformed.apply(layout, *tensors)

@@ -33,8 +33,8 @@ def _parts_of_kv(q: Tensor, kv: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
 
 def _check(packed: Tensor, name: str, count: int) -> None:
     if packed.dim() not in (4, 5) or packed.shape[-3] != count:
-        raise ValueError(f"{name} has the shape {tuple(packed.shape)}: (batch, rows, {count}, heads, d) or, of packed sequences, "
-                         f"(all rows, {count}, heads, d) would fit")
+        raise ValueError(f"{name} has the shape {tuple(packed.shape)}; expected (batch, rows, {count}, heads, d) or, for packed sequences, "
+                         f"(all rows, {count}, heads, d)")
 
 
 PACKED_QKV = Packing(_parts_of_qkv, lambda q, k, v: (torch.stack((q, k, v), -3),))

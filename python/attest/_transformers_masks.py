@@ -160,7 +160,7 @@ def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=mask
     if pattern is None or model in _COMPUTE_WITH_MASKS or q_length != kv_length or isinstance(q_offset, Tensor) or q_offset != 0 or \
             (pattern.around if pattern.causal else pattern.left) is not None:
         raise UnsupportedError("a mask other than causal, a sliding window or none within attest.torch.parallel.enable(), "
-                               f"{'or a cache' if model is None else f'of the model {model}'}: none would fit")
+                               f"{'or a cache' if model is None else f'of the model {model}'}; expected none")
     window = pattern.left if pattern.causal else pattern.around
     return sharings[-1].mask(pattern.causal, window, pattern.packed, attention_mask, batch_size, device)
 

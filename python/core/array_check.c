@@ -21,14 +21,14 @@ const char *array_dtype_name(att_dtype dtype) {
 
 int array_wrong_type(const tensor *t, const char *fits) {
     char text[TENSOR_TEXT];
-    PyErr_Format(PyExc_TypeError, "%s is %s: %s would fit", t->name, tensor_type_text(t, text),
+    PyErr_Format(PyExc_TypeError, "%s is %s; expected %s", t->name, tensor_type_text(t, text),
                  fits);
     return -1;
 }
 
 int array_wrong_shape(const tensor *t, const char *fits) {
     char text[TENSOR_TEXT];
-    PyErr_Format(PyExc_ValueError, "%s has the shape %s: %s would fit", t->name,
+    PyErr_Format(PyExc_ValueError, "%s has the shape %s; expected %s", t->name,
                  tensor_shape_text(t, text), fits);
     return -1;
 }
@@ -37,7 +37,7 @@ int array_check_device(const tensor *t, const tensor *first) {
     char here[TENSOR_TEXT], there[TENSOR_TEXT];
     if (t->device.type != DL_CPU && t->device.type != DL_CUDA_HOST &&
         !tensor_on_gpu(t->device)) {
-        PyErr_Format(PyExc_ValueError, "%s is on %s: cpu or cuda would fit", t->name,
+        PyErr_Format(PyExc_ValueError, "%s is on %s; expected cpu or cuda", t->name,
                      tensor_device_text(t->device, here));
         return -1;
     }
@@ -55,8 +55,8 @@ int array_check_contiguous(const tensor *t, const char *axis) {
     if (!tensor_count(t) || t->shape[last] <= 1 || t->strides[last] == 1)
         return 0;
     PyErr_Format(PyExc_ValueError,
-                 "%s has a stride of %lld along %s: 1 would fit, so make it contiguous",
-                 t->name, (long long)t->strides[last], axis);
+                 "%s has a stride of %lld along %s; expected 1: make it contiguous", t->name,
+                 (long long)t->strides[last], axis);
     return -1;
 }
 
@@ -82,7 +82,7 @@ int array_read_layout(PyObject *layout, int *axis_seq, int *axis_head) {
     const bool text = layout && PyUnicode_Check(layout);
     const bool bshd = text && !PyUnicode_CompareWithASCIIString(layout, "bshd");
     if (layout && !bshd && (!text || PyUnicode_CompareWithASCIIString(layout, "bhsd"))) {
-        PyErr_Format(PyExc_ValueError, "layout is %R: 'bhsd' or 'bshd' would fit", layout);
+        PyErr_Format(PyExc_ValueError, "layout is %R; expected 'bhsd' or 'bshd'", layout);
         return -1;
     }
     *axis_seq = bshd ? 1 : 2;

@@ -1,5 +1,5 @@
 /* array_check.h: checks of arrays for any operation; every error names the argument and what
- * would fit. */
+ * is expected. */
 #ifndef ATTEST_PYTHON_ARRAY_CHECK_H
 #define ATTEST_PYTHON_ARRAY_CHECK_H
 
@@ -12,7 +12,7 @@ att_dtype array_dtype(const tensor *t);
 /* "float32", "float16" or "bfloat16"; "" for another. */
 const char *array_dtype_name(att_dtype dtype);
 
-/* Raise that the dtype or the shape is wrong, and say what would fit. Returns -1. */
+/* Raise that the dtype or the shape is wrong, and say what is expected. Returns -1. */
 int array_wrong_type(const tensor *t, const char *fits);
 int array_wrong_shape(const tensor *t, const char *fits);
 

@@ -119,8 +119,8 @@ static int read_grad_dtype(backward_call *b) {
         p->dtype_grad = ATT_F32;
         return 0;
     }
-    PyErr_Format(PyExc_ValueError, "grad_dtype is %R: '%s', as q, or 'float32' would fit",
-                 value, own);
+    PyErr_Format(PyExc_ValueError, "grad_dtype is %R; expected '%s', as q, or 'float32'", value,
+                 own);
     return -1;
 }
 

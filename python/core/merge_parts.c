@@ -23,7 +23,7 @@ static int check_part(const tensor *t, const tensor *first) {
     if (t->ndim == first->ndim &&
         !memcmp(t->shape, first->shape, (size_t)t->ndim * sizeof *t->shape))
         return 0;
-    PyErr_Format(PyExc_ValueError, "%s has the shape %s: that of %s would fit, %s", t->name,
+    PyErr_Format(PyExc_ValueError, "%s has the shape %s; expected that of %s, %s", t->name,
                  tensor_shape_text(t, own), first->name, tensor_shape_text(first, other));
     return -1;
 }

@@ -92,7 +92,7 @@ static int read_word(const moe_call *m, moe_argument which, const word *words, i
         snprintf(known + length, sizeof known - length, "%s'%s'", w == words ? "" : ", ",
                  w->name);
     }
-    PyErr_Format(PyExc_ValueError, "%s is %R: one of %s would fit", moe_argument_names[which],
+    PyErr_Format(PyExc_ValueError, "%s is %R; expected one of %s", moe_argument_names[which],
                  given, known);
     return -1;
 }

@@ -16,7 +16,7 @@ static int read_alignment(PyObject *value, const char *name, const char *others)
         if (!PyUnicode_CompareWithASCIIString(value, "bottom-right"))
             return ATT_CAUSAL_BOTTOM_RIGHT;
     }
-    PyErr_Format(PyExc_ValueError, "%s is %R: %s'top-left' or 'bottom-right' would fit", name,
+    PyErr_Format(PyExc_ValueError, "%s is %R; expected %s'top-left' or 'bottom-right'", name,
                  value, others);
     return -1;
 }
@@ -79,7 +79,7 @@ static int read_window(call *c) {
         PyErr_Clear();
         PyErr_Format(
             PyExc_ValueError,
-            "window is %R: a pair (left, right) of keys would fit, None or -1 for no limit",
+            "window is %R; expected a pair (left, right) of keys, None or -1 for no limit",
             value);
         return -1;
     }

@@ -15,7 +15,7 @@ int output_take(tensor *o, PyObject *out, const int64_t *shape, int ndim, const 
     if (o->ndim != ndim || memcmp(o->shape, shape, (size_t)ndim * sizeof *shape) != 0) {
         tensor fits = {.ndim = ndim};
         memcpy(fits.shape, shape, (size_t)ndim * sizeof *shape);
-        PyErr_Format(PyExc_ValueError, "out has the shape %s: %s would fit",
+        PyErr_Format(PyExc_ValueError, "out has the shape %s; expected %s",
                      tensor_shape_text(o, own), tensor_shape_text(&fits, wanted));
         return -1;
     }

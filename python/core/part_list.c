@@ -7,7 +7,7 @@
 
 static int reserve(part_list *list, Py_ssize_t count) {
     if (count < 1) {
-        PyErr_Format(PyExc_ValueError, "%s has no parts: one or more would fit", list->name);
+        PyErr_Format(PyExc_ValueError, "%s has no parts; expected one or more", list->name);
         return -1;
     }
     list->count = count;
@@ -59,7 +59,7 @@ static int read_stacked(part_list *list, PyObject *given, int least, const char 
     if (!fits_axes(&list->stack, least + 1)) {
         char text[TENSOR_TEXT];
         PyErr_Format(PyExc_ValueError,
-                     "%s has the shape %s: a list of arrays would fit, or one array with the "
+                     "%s has the shape %s; expected a list of arrays, or one array with the "
                      "parts along axis 0, each %s",
                      list->name, tensor_shape_text(&list->stack, text), fits);
         return -1;

@@ -40,8 +40,8 @@ PyObject *set_threads(PyObject *self, PyObject *count) {
     if (wanted == -1 && PyErr_Occurred())
         return NULL;
     if (wanted < 0 || wanted > INT32_MAX) {
-        PyErr_Format(PyExc_ValueError,
-                     "count is %ld: 1 or more would fit, or 0 for the default", wanted);
+        PyErr_Format(PyExc_ValueError, "count is %ld; expected 1 or more, or 0 for the default",
+                     wanted);
         return NULL;
     }
     device_context_threads((int32_t)wanted);

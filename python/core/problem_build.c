@@ -39,7 +39,7 @@ static int read_extents(extents *e, att_strides *s, const call *c, const tensor 
                         bool packed) {
     if (packed) {
         if (t->ndim != 3)
-            return array_wrong_shape(t, "with cu_seqlens, (total rows, heads, head dimension)");
+            return array_wrong_shape(t, "(total rows, heads, head dimension) with cu_seqlens");
         *e = (extents){0, t->shape[1], t->shape[0], t->shape[2]};
         *s = (att_strides){0, t->strides[1], t->strides[0], t->strides[2]};
     } else {
@@ -52,7 +52,7 @@ static int read_extents(extents *e, att_strides *s, const call *c, const tensor 
         *s = (att_strides){t->strides[0], t->strides[h], t->strides[r], t->strides[3]};
     }
     if (e->d < 1 || e->d > 256) {
-        PyErr_Format(PyExc_ValueError, "%s has a head dimension of %lld: 1 to 256 would fit",
+        PyErr_Format(PyExc_ValueError, "%s has a head dimension of %lld; expected 1 to 256",
                      t->name, (long long)e->d);
         return -1;
     }
@@ -83,7 +83,7 @@ static int read_most(int64_t *out, const call *c, argument which) {
     if (*out >= 0 && !PyErr_Occurred())
         return 0;
     PyErr_Clear();
-    PyErr_Format(PyExc_TypeError, "%s is %R: a number of rows would fit", argument_names[which],
+    PyErr_Format(PyExc_TypeError, "%s is %R; expected a number of rows", argument_names[which],
                  c->given[which]);
     return -1;
 }
@@ -126,7 +126,7 @@ static int check_batch(const call *c, const tensor *t, int64_t size, int64_t ext
     char text[TENSOR_TEXT];
     PyErr_Format(
         PyExc_ValueError,
-        "%s has the shape %s: %lld along the first axis would fit, as the batch is %lld",
+        "%s has the shape %s; expected %lld along the first axis, as the batch is %lld",
         t->name, tensor_shape_text(t, text), (long long)wanted, (long long)c->problem.batch);
     return -1;
 }
@@ -201,13 +201,19 @@ static int build_counts(call *c, argument which, uint32_t feature, const int32_t
 static int build_offset(call *c, argument which, uint32_t feature, int64_t *all,
                         const int32_t **each) {
     PyObject *value = c->given[which];
+    if (value && PyFloat_Check(value)) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s is %R; expected a whole number, or an int32 array (batch,)",
+                     argument_names[which], value);
+        return -1;
+    }
     if (!value || !PyLong_Check(value))
         return build_counts(c, which, feature, each);
     *all = PyLong_AsLongLong(value);
     if (!PyErr_Occurred())
         return 0;
     PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "%s is %R: a position of at least 0 would fit",
+    PyErr_Format(PyExc_ValueError, "%s is %R; expected a position of at least 0",
                  argument_names[which], value);
     return -1;
 }
@@ -248,13 +254,13 @@ static int build_kv(call *c) {
     }
     if (ev.batch != ek.batch || ev.heads != ek.heads || ev.rows != ek.rows) {
         PyErr_Format(PyExc_ValueError,
-                     "v has the shape %s: but for the last axis, that of k would fit",
+                     "v has the shape %s; expected that of k, except for the last axis",
                      tensor_shape_text(v, text));
         return -1;
     }
     if (p->heads_q % ek.heads) {
         PyErr_Format(PyExc_ValueError,
-                     "q has %lld heads and k %lld: a multiple of those of k would fit",
+                     "q has %lld heads and k %lld; expected a multiple of those of k",
                      (long long)p->heads_q, (long long)ek.heads);
         return -1;
     }
@@ -314,8 +320,8 @@ static int build_bias(call *c) {
         if (bias->shape[own] != sizes[axis]) {
             char text[TENSOR_TEXT];
             PyErr_Format(PyExc_ValueError,
-                         "bias has the shape %s: one that broadcasts to (%lld, %lld, %lld, "
-                         "%lld) would fit",
+                         "bias has the shape %s; expected one that broadcasts to (%lld, %lld, "
+                         "%lld, %lld)",
                          tensor_shape_text(bias, text), (long long)sizes[0],
                          (long long)sizes[1], (long long)sizes[2], (long long)sizes[3]);
             return -1;

@@ -52,7 +52,7 @@ typedef struct call {
 } call;
 
 /* Everything but the outputs: opens the arrays, checks them against each other, fills problem
- * and args. Returns 0, or -1 with an error that names the argument and what would fit. Call
+ * and args. Returns 0, or -1 with an error that names the argument and what is expected. Call
  * call_drop() afterwards in either case. */
 int problem_build(call *c);
 

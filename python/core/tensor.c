@@ -55,7 +55,7 @@ static int check_layout(const char *name, const dl_tensor *from) {
 /* `most`: the most axes allowed. */
 static int fill(tensor *out, const char *name, const dl_tensor *from, int most) {
     if (from->ndim < 0 || from->ndim > most) {
-        PyErr_Format(PyExc_ValueError, "%s has %d dimensions: at most %d would fit", name,
+        PyErr_Format(PyExc_ValueError, "%s has %d dimensions; expected at most %d", name,
                      (int)from->ndim, most);
         return -1;
     }

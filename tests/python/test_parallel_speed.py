@@ -22,7 +22,7 @@ def test_speed__predicts_the_time_of_the_group(capfd):
 
 @pytest.mark.parametrize("arguments, why", [(["--predict", "/no/such"], "there is no such program"),
                                             (["--predict", "sh", "--backward"], "forward pass alone"),
-                                            (["--processes", "2,1"], "2 or more would fit")])
+                                            (["--processes", "2,1"], "expected 2 or more")])
 def test_speed__predictions_that_cannot_be__refused(capfd, arguments, why):
     pytest.importorskip("torch")
     from attest.torch.parallel import speed

@@ -527,8 +527,9 @@ static void test_page__of_all_kinds__has_every_section_and_number(void **state) 
         "<section id=\"history\">",
         "<section id=\"environment\">",
         "<dt>on</dt><dd>",
-        "<h3>forward</h3>", /* a card, and what stands on it */
-        "2 of 3 ahead by medians alone",
+        "<h3>forward: gpu_torch</h3>", /* two cards of one group are told apart */
+        "<h3>forward: medians</h3>",
+        "2 of 3 faster, by medians alone", /* what stands on a card */
         "<h4>h16d128,bf16,causal</h4>",
         "tensor cores: 989 TFLOP/s",
         "FlashAttention-3</li>",

@@ -33,11 +33,11 @@ def mask_of(cut: Layout, cut_k: Layout, causal: Any, window: Any, align: Any, do
     left, right = window if window is not None else (None, None)
     diagonal = bool(causal) or left is not None or right is not None
     if side not in (None, "top-left", "bottom-right"):
-        raise ValueError(f"{'causal' if side == causal else 'align'} is {side!r}: 'top-left' or 'bottom-right' would fit")
+        raise ValueError(f"{'causal' if side == causal else 'align'} is {side!r}; expected 'top-left' or 'bottom-right'")
     if diagonal and side is None and cut.rows != cut_k.rows:
         raise ValueError(f"q has {cut.rows} rows and k {cut_k.rows}: say 'top-left' or 'bottom-right'")
     if diagonal and side == "bottom-right" and has_lengths:
-        raise ValueError("lens_k or starts_k with a diagonal at the bottom right: 'top-left' would fit")
+        raise ValueError("lens_k and starts_k need a diagonal at the top left; expected 'top-left'")
     if documents is not None:
         documents = tuple(int(each) for each in documents)
         if cut != cut_k or has_lengths:

@@ -66,9 +66,9 @@ def zigzag(rows: int, ranks: int, pieces: Optional[int]) -> Layout:
 
 def _pieces(pieces: Optional[int], ranks: int, runs: int) -> int:
     if ranks < 1:
-        raise ValueError(f"ranks is {ranks}: 1 or more would fit")
+        raise ValueError(f"ranks is {ranks}; expected 1 or more")
     if pieces is None:
         return runs * ranks
     if pieces < 1 or pieces % (runs * ranks):
-        raise ValueError(f"pieces is {pieces}: a multiple of {runs * ranks} would fit {ranks} ranks")
+        raise ValueError(f"pieces is {pieces}; expected a multiple of {runs * ranks} for {ranks} ranks")
     return pieces

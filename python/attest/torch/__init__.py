@@ -118,10 +118,10 @@ def _wrong_type(query, key, value, attn_mask, is_causal, enable_gqa) -> Optional
     """Whether an argument has a type that PyTorch's function does not accept."""
     for name, x in (("query", query), ("key", key), ("value", value), ("attn_mask", attn_mask)):
         if not isinstance(x, Tensor) and not (x is None and name == "attn_mask"):
-            return f"{name} is a {type(x).__name__}: a torch.Tensor would fit"
+            return f"{name} is a {type(x).__name__}; expected a torch.Tensor"
     for name, flag in (("is_causal", is_causal), ("enable_gqa", enable_gqa)):
         if not isinstance(flag, bool):
-            return f"{name} is {flag!r}: True or False would fit"
+            return f"{name} is {flag!r}; expected True or False"
     return None
 
 
@@ -137,7 +137,7 @@ def _validate(query, key, value, attn_mask):
                            f"not {query.dim()}, {key.dim()} and {value.dim()}")
     if attn_mask is not None:
         if attn_mask.dtype not in (torch.bool, torch.float32, query.dtype):
-            raise RuntimeError(f"attn_mask is {attn_mask.dtype}: bool, float32 or {query.dtype} would fit")
+            raise RuntimeError(f"attn_mask is {attn_mask.dtype}; expected bool, float32 or {query.dtype}")
         if attn_mask.device != query.device:
             raise RuntimeError(f"attn_mask is on {attn_mask.device}, query on {query.device}")
 

@@ -54,7 +54,7 @@ class Cut(layout.Layout):
 def _checked(found: layout.Layout) -> Cut:
     count = len(found.lengths)
     if found.rows % count:
-        raise ValueError(f"rows is {found.rows}: a multiple of {count}, as many as there are pieces, would fit")
+        raise ValueError(f"rows is {found.rows}; expected a multiple of {count}, the number of pieces")
     return Cut(*found)
 
 

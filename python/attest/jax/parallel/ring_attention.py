@@ -39,7 +39,7 @@ def attention(q: Any, k: Any, v: Any, cut: Cut, *, axis_name: str, cut_k: Option
     """
     cut_k = cut if cut_k is None else cut_k
     if layout not in ("bhsd", "bshd"):
-        raise ValueError(f"layout is {layout!r}: 'bhsd' or 'bshd' would fit")
+        raise ValueError(f"layout is {layout!r}; expected 'bhsd' or 'bshd'")
     if layout == "bshd":
         q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
     _check(q, k, v, cut, cut_k, axis_name)
@@ -62,7 +62,7 @@ def _check(q, k, v, cut: Cut, cut_k: Cut, axis_name: str) -> None:
         if len(set(each.lengths)) != 1 or len({each.rows_of(rank) for rank in range(ranks)}) != 1:
             raise ValueError(f"{name} has shards or pieces of different length: zigzag() and contiguous() make equal ones")
         if x.ndim != 4 or x.shape[2] != each.rows // ranks:
-            raise ValueError(f"an array is {x.shape}: with four axes, and {each.rows // ranks} rows on each device, it would fit")
+            raise ValueError(f"an array is {x.shape}; expected four axes, and {each.rows // ranks} rows on each device")
 
 
 _LEARNED = ("sinks", "alibi")  # float32, with gradients

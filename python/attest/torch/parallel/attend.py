@@ -69,10 +69,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
     """
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor) or x.dim() != 4:
-            raise TypeError(f"{name} is {tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__}: "
-                            "a torch.Tensor of four axes would fit")
+            raise TypeError(f"{name} is {tuple(x.shape) if isinstance(x, Tensor) else type(x).__name__}; "
+                            "expected a torch.Tensor of four axes")
     if method not in METHODS:
-        raise ValueError(f"method is {method!r}: one of {', '.join(map(repr, METHODS))} would fit")
+        raise ValueError(f"method is {method!r}; expected one of {', '.join(map(repr, METHODS))}")
     if layout not in ("bhsd", "bshd"):
         raise ValueError(f"layout is {layout!r}: 'bhsd' or 'bshd' would fit")
     group = dist.group.WORLD if group is None else group

@@ -71,7 +71,7 @@ def _refuse(**given: Any) -> None:
     """Refuse by name what would be wrong over shards of rows, instead of passing it on."""
     for name, value in given.items():
         if isinstance(value, Tensor) or value:
-            fits = "enable(lens_k=..., starts_k=...) has padding of the whole" if name.endswith("mask") else "none would fit"
+            fits = "enable(lens_k=..., starts_k=...) has padding of the whole" if name.endswith("mask") else "expected none"
             raise UnsupportedError(f"{name} is given within attest.torch.parallel.enable(): {fits}")
 
 

@@ -97,7 +97,7 @@ def _rank(pipe, options, rank, path):
 def _counts(text: str):
     counts = [int(each) for each in text.split(",")]
     if min(counts) < 2:
-        raise argparse.ArgumentTypeError(f"{text}: 2 or more would fit")
+        raise argparse.ArgumentTypeError(f"{text}; expected 2 or more")
     return counts
 
 
