@@ -38,12 +38,12 @@ def checked(lengths: Iterable[int], owners: Iterable[int], ranks: int) -> Tuple[
     """The fields of a Layout, with every row on a rank that exists."""
     lengths, owners = tuple(map(int, lengths)), tuple(map(int, owners))
     if ranks < 1:
-        raise ValueError(f"ranks is {ranks}: 1 or more would fit")
+        raise ValueError(f"ranks is {ranks}; expected 1 or more")
     if len(lengths) != len(owners):
-        raise ValueError(f"there are {len(lengths)} lengths and {len(owners)} owners: one of each per piece would fit")
+        raise ValueError(f"there are {len(lengths)} lengths and {len(owners)} owners; expected one of each per piece")
     for piece, (rows, owner) in enumerate(zip(lengths, owners)):
         if rows < 0 or not 0 <= owner < ranks:
-            raise ValueError(f"piece {piece} has {rows} rows on rank {owner}: 0 or more, on ranks 0 to {ranks - 1}, would fit")
+            raise ValueError(f"piece {piece} has {rows} rows on rank {owner}; expected 0 or more, on ranks 0 to {ranks - 1}")
     return lengths, owners, ranks
 
 

@@ -74,14 +74,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
     if method not in METHODS:
         raise ValueError(f"method is {method!r}; expected one of {', '.join(map(repr, METHODS))}")
     if layout not in ("bhsd", "bshd"):
-        raise ValueError(f"layout is {layout!r}: 'bhsd' or 'bshd' would fit")
+        raise ValueError(f"layout is {layout!r}; expected 'bhsd' or 'bshd'")
     group = dist.group.WORLD if group is None else group
     cut_k = cut if cut_k is None else cut_k
     for name, each in (("group", group), ("heads_group", heads_group)):
         if each is dist.GroupMember.NON_GROUP_MEMBER:
             raise ValueError(f"this process is not a member of {name}: only its members call attention()")
     if heads_group is not None and method == "ulysses":
-        raise ValueError("heads_group is given with method='ulysses': 'ring' or 'gather' would fit, or no heads_group")
+        raise ValueError("heads_group is given with method='ulysses'; expected 'ring' or 'gather', or no heads_group")
     ranks = dist.get_world_size(group) * (1 if heads_group is None else dist.get_world_size(heads_group))
     for name, each in (("cut", cut), ("cut_k", cut_k)):
         if each.ranks != ranks:

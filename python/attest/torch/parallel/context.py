@@ -85,7 +85,7 @@ def _sdpa(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, 
     before = query.shape[:-1]
     query, key, value = map(_four_axes, (query, key, value))
     if not enable_gqa and query.shape[1] != key.shape[1]:
-        raise ValueError(f"query has {query.shape[1]} heads and key {key.shape[1]}: enable_gqa=True would fit")
+        raise ValueError(f"query has {query.shape[1]} heads and key {key.shape[1]}; expected enable_gqa=True")
     return sharings[-1].serve(query, key, value, causal=is_causal, scale=scale).reshape(*before, value.shape[-1])
 
 

@@ -17,7 +17,7 @@ def check(q: Tensor, k: Tensor, v: Tensor, lengths: Sequence[Optional[Tensor]], 
           alibi: Optional[Tensor], mask: Mask) -> None:
     """Raise TypeError or ValueError for tensors (batch, heads, rows, d) that no call of attention could have."""
     if q.dtype not in DTYPES or len({q.dtype, k.dtype, v.dtype}) > 1:
-        raise TypeError(f"q, k and v are {q.dtype}, {k.dtype} and {v.dtype}: one of float32, bfloat16 and float16 would fit")
+        raise TypeError(f"q, k and v are {q.dtype}, {k.dtype} and {v.dtype}; expected one of float32, bfloat16 and float16")
     for name, x in (("k", k), ("v", v)):
         if x.shape[0] != q.shape[0]:
             raise ValueError(f"{name} has a batch of {x.shape[0]}, q of {q.shape[0]}")
@@ -27,8 +27,8 @@ def check(q: Tensor, k: Tensor, v: Tensor, lengths: Sequence[Optional[Tensor]], 
         raise ValueError(f"q has {q.shape[3]} columns, k {k.shape[3]}")
     batch, heads = q.shape[:2]
     if mask.documents is not None and batch != 1:
-        raise ValueError(f"documents are given with a batch of {batch}: a batch of 1 would fit")
+        raise ValueError(f"documents are given with a batch of {batch}; expected a batch of 1")
     for name, x, fits in (("starts_k", lengths[0], [(batch,)]), ("lens_k", lengths[1], [(batch,)]), ("sinks", sinks, [(heads,)]),
                           ("alibi", alibi, [(heads,), (batch, heads)])):
         if x is not None and tuple(x.shape) not in fits:
-            raise ValueError(f"{name} is {tuple(x.shape)}: {' or '.join(map(str, fits))} would fit")
+            raise ValueError(f"{name} is {tuple(x.shape)}; expected {' or '.join(map(str, fits))}")
