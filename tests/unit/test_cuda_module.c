@@ -605,8 +605,9 @@ static void test_allow__grows_and_never_shrinks(void **state) {
     assert_int_equal(fake->shared_allowed, 100000);
     assert_ok(att_cuda_function_allow(f, 60000));
     assert_int_equal(fake->shared_allowed, 100000);
-    assert_fails(att_cuda_function_allow(f, 101376 - 1023), ATT_E_UNSUPPORTED, "device",
-                 "fake_shared needs 101377 bytes of shared memory per block, the GPU has 101376");
+    assert_fails(
+        att_cuda_function_allow(f, 101376 - 1023), ATT_E_UNSUPPORTED, "device",
+        "fake_shared needs 101377 bytes of shared memory per block, the GPU has 101376");
     fake->calls = 0;
     fake->fail_at = 1;
     fake->fail_code = CUDA_ERROR_INVALID_VALUE;
