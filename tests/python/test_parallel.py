@@ -203,12 +203,12 @@ def test_the_examples_of_the_page_run(tmp_path):
     examples = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
     assert len(examples) == 3 and all("parallel." in each for each in examples) and "16384" in examples[0]
     program = tmp_path / "examples.py"
-    program.write_text("\n".join(examples).replace("16384", "64") + "\nprint(tuple(logits.shape), tuple(o.shape), q.grad.any().item())\n"
+    program.write_text("\n".join(examples).replace("16384", "64") + "\nprint(tuple(logits.shape), tuple(o.shape), q.grad.any().item(), flush=True)\n"
                        "dist.destroy_process_group()\n", encoding="utf-8")
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(program)], capture_output=True, text=True,
                           timeout=240, check=False, env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"})
     assert done.returncode == 0, done.stderr[-3000:]
-    assert done.stdout.count("(1, 32, 32000) (1, 8, 32, 128) True") == 2
+    assert done.stdout.count("(1, 32, 32000) (1, 8, 32, 128) True") == 2, done.stdout + done.stderr[-3000:]
 
 
 def test_faults_name_rank_and_field():
