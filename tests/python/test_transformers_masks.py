@@ -276,3 +276,40 @@ def test_encoder(side):
     assert (report.served, report.passed_on, built.count) == (2, 0, 0)
     with torch.no_grad():
         close(got[mask], eager(tokens, attention_mask=mask.long()).last_hidden_state[mask])
+
+
+def small(name, **more):
+    return getattr(transformers, f"{name}Config")(vocab_size=64, hidden_size=32, **more)
+
+
+OWN_ATTENTION = {
+    "Bloom": lambda: small("Bloom", n_layer=2, n_head=4),
+    "CodeGen": lambda: transformers.CodeGenConfig(vocab_size=64, n_positions=64, n_ctx=64, n_embd=32, n_layer=2, n_head=4, rotary_dim=4),
+    "XGLM": lambda: transformers.XGLMConfig(vocab_size=64, d_model=32, ffn_dim=64, num_layers=2, attention_heads=4),
+    "BigBirdPegasus": lambda: transformers.BigBirdPegasusConfig(vocab_size=64, d_model=32, decoder_layers=2, decoder_attention_heads=4,
+                                                               decoder_ffn_dim=64, max_position_embeddings=64),
+}
+
+
+@pytest.mark.parametrize("side", [None, "left", "right"])
+@pytest.mark.parametrize("name", OWN_ATTENTION)
+def test_models_with_attention_of_their_own(name, side):
+    """They take attn_implementation="attest" like any other, and must get the masks that they compute with."""
+    torch.manual_seed(5)
+    model = getattr(transformers, f"{name}ForCausalLM")(OWN_ATTENTION[name]()).eval()
+    ids, seen = torch.randint(3, 64, (2, 9)), torch.ones(2, 9, dtype=torch.int64)
+    if side is not None:
+        seen[0, slice(0, 4) if side == "left" else slice(5, 9)] = 0
+    answers = []
+    for each in ("eager", "attest"):
+        model.config._attn_implementation = each
+        with torch.no_grad():
+            answers.append(model(ids, attention_mask=None if side is None else seen, use_cache=False).logits[seen.bool()])
+    torch.testing.assert_close(*answers, rtol=1e-4, atol=1e-5)
+
+
+def test_models_that_leave_attention_to_others():
+    for name in ("Llama", "Bert", "GptOss", "ViT"):
+        config = getattr(transformers, f"{name}Config")
+        getattr(transformers, f"{name}Model")
+        assert not masks._has_own_attention(config)
