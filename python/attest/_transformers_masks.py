@@ -24,6 +24,12 @@ from ._torch_spans import encode, encode_packed
 _COMPUTE_WITH_MASKS = frozenset(("diffusion_gemma", "doge", "falcon", "mistral_large4"))
 
 
+# Models that join the mask with numbers to be added to the scores, as "eager" has them.
+_ADD_TO_MASKS = frozenset(("deepseek_v4",))
+
+# Models that drop rows between two layers, and the same rows of the mask: a mask of numbers, or none, has no rows to drop.
+_DROP_ROWS = frozenset(("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"))
+
 # A model that says none of these computes attention itself, or does not tell its attention function what is causal.
 _SUPPORTS = ("_supports_attention_backend", "_supports_sdpa", "_supports_flash_attn", "_supports_flex_attn")
 _own_attention: Dict[type, bool] = {}
@@ -180,7 +186,7 @@ def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=mask
         pattern = _pattern_of(mask_function)
     except _Unknown:
         pattern = None
-    own = model in _COMPUTE_WITH_MASKS or (config is not None and _has_own_attention(type(config)))
+    own = model in _COMPUTE_WITH_MASKS | _ADD_TO_MASKS | _DROP_ROWS or (config is not None and _has_own_attention(type(config)))
     if pattern is None or own or q_length != kv_length or isinstance(q_offset, Tensor) or q_offset != 0 or \
             (pattern.around if pattern.causal else pattern.left) is not None:
         raise UnsupportedError("a mask other than causal, a sliding window or none within attest.torch.parallel.enable(), "
@@ -191,12 +197,15 @@ def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=mask
 
 def span_mask(*arguments, **named) -> Optional[Tensor]:
     """A mask for attn_implementation="attest": as numbers if possible, otherwise as for PyTorch's attention, or
-    for "eager" if the model does not use the attention function."""
+    for "eager" if the model computes with it."""
     if sharings:
         return _shared_mask(*arguments, **named)
     config = named.get("config")
-    if config is not None and _has_own_attention(type(config)):
+    model = getattr(config, "model_type", None)
+    if model in _ADD_TO_MASKS or (config is not None and _has_own_attention(type(config))):
         return masking_utils.eager_mask(*arguments, **named)
+    if model in _DROP_ROWS and named.get("q_length") != 1:
+        return masking_utils.sdpa_mask(*arguments, **{**named, "allow_is_causal_skip": False})
     if not arguments and "q_length" in named and not is_watched():
         try:
             return _numbers(**named)

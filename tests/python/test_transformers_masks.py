@@ -313,3 +313,37 @@ def test_models_that_leave_attention_to_others():
         config = getattr(transformers, f"{name}Config")
         getattr(transformers, f"{name}Model")
         assert not masks._has_own_attention(config)
+
+
+@pytest.mark.parametrize("which", [((0, 20), (0, 20)), ((0, 20), (6, 20)), ((0, 20), (0, 9)), ((4, 20), (0, 15))])
+@pytest.mark.parametrize("keep", [1, 3])
+def test_a_model_that_drops_rows_between_layers(which, keep):
+    """The last layers of Gemma 4 share the keys of earlier ones and compute only the rows that are asked for; it cuts their
+    mask to these rows."""
+    config = transformers.Gemma4TextConfig(**{
+        **TINY, "num_hidden_layers": 4, "num_kv_shared_layers": 2, "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "vocab_size_per_layer_input": 99, "hidden_size_per_layer_input": 16})
+    eager, ours = both(transformers.Gemma4ForCausalLM, config)
+    tokens, mask = torch.randint(3, 99, (2, 20)), padding(20, *which)
+    with torch.no_grad(), at.enable() as report:
+        got, wanted = (model(tokens, attention_mask=mask.long(), logits_to_keep=keep).logits for model in (ours, eager))
+    assert report.served  # the layers with the window
+    seen = mask[:, -keep:]
+    close(got[seen], wanted[seen])
+
+
+@pytest.mark.parametrize("which", [None, ((0, 20), (6, 20)), ((0, 20), (0, 9))])
+def test_a_model_that_adds_to_its_mask(which):
+    """DeepSeek V4 appends the scores' bias of compressed keys to the mask."""
+    config = transformers.DeepseekV4Config(**{
+        **TINY, "moe_intermediate_size": 32, "num_key_value_heads": 1, "q_lora_rank": 16, "n_routed_experts": 4, "n_shared_experts": 1,
+        "layer_types": ["heavily_compressed_attention", "compressed_sparse_attention"], "mlp_layer_types": ["moe", "moe"],
+        "compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 16}, "hc_mult": 2, "o_groups": 2,
+        "o_lora_rank": 8, "index_n_heads": 2, "index_head_dim": 16, "index_topk": 2, "num_nextn_predict_layers": 0,
+        "partial_rotary_factor": 0.5})
+    eager, ours = both(transformers.DeepseekV4ForCausalLM, config)
+    tokens, mask = torch.randint(3, 99, (2, 20)), padding(20, *(which or [(0, 20)] * 2))
+    with torch.no_grad(), at.enable() as report:
+        got, wanted = (model(tokens, attention_mask=mask.long()).logits for model in (ours, eager))
+    assert report.served == 2
+    close(got[mask], wanted[mask])
