@@ -24,6 +24,9 @@ from ._torch_spans import encode, encode_packed
 _COMPUTE_WITH_MASKS = frozenset(("diffusion_gemma", "doge", "falcon", "mistral_large4"))
 
 
+# Models that give the mask to other functions too; those of transformers' sdpa fit them.
+_USE_ELSEWHERE = frozenset(("lasr_encoder", "nemotron_asr_streaming_encoder", "siglip2_vision_model"))
+
 # Models that join the mask with numbers to be added to the scores, as "eager" has them.
 _ADD_TO_MASKS = frozenset(("deepseek_v4",))
 
@@ -186,7 +189,7 @@ def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=mask
         pattern = _pattern_of(mask_function)
     except _Unknown:
         pattern = None
-    own = model in _COMPUTE_WITH_MASKS | _ADD_TO_MASKS | _DROP_ROWS or (config is not None and _has_own_attention(type(config)))
+    own = model in _COMPUTE_WITH_MASKS | _USE_ELSEWHERE | _ADD_TO_MASKS | _DROP_ROWS or (config is not None and _has_own_attention(type(config)))
     if pattern is None or own or q_length != kv_length or isinstance(q_offset, Tensor) or q_offset != 0 or \
             (pattern.around if pattern.causal else pattern.left) is not None:
         raise UnsupportedError("a mask other than causal, a sliding window or none within attest.torch.parallel.enable(), "
@@ -203,10 +206,11 @@ def span_mask(*arguments, **named) -> Optional[Tensor]:
     config = named.get("config")
     model = getattr(config, "model_type", None)
     if model in _ADD_TO_MASKS or (config is not None and _has_own_attention(type(config))):
-        return masking_utils.eager_mask(*arguments, **named)
+        # without a mask, the attention function would ask the model what is causal
+        return masking_utils.eager_mask(*arguments, **{**named, "allow_is_bidirectional_skip": False})
     if model in _DROP_ROWS and named.get("q_length") != 1:
         return masking_utils.sdpa_mask(*arguments, **{**named, "allow_is_causal_skip": False})
-    if not arguments and "q_length" in named and not is_watched():
+    if not arguments and "q_length" in named and not is_watched() and model not in _USE_ELSEWHERE:
         try:
             return _numbers(**named)
         except _Unknown:

@@ -308,6 +308,28 @@ def test_models_with_attention_of_their_own(name, side):
     torch.testing.assert_close(*answers, rtol=1e-4, atol=1e-5)
 
 
+def test_an_encoder_with_no_mask_at_all():
+    """CLAP's text model uses the attention function and does not say that it is not causal."""
+    eager, ours = both(transformers.ClapTextModel, transformers.ClapTextConfig(**TINY))
+    tokens = torch.randint(3, 99, (2, 9))
+    with torch.no_grad(), at.enable() as report:
+        close(ours(tokens).last_hidden_state, eager(tokens).last_hidden_state)
+    assert report.served == 2
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_model_that_gives_the_mask_to_another_layer(padded):
+    """SigLIP 2 pools with PyTorch's MultiheadAttention, and the mask goes there too."""
+    config = transformers.Siglip2VisionConfig(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+                                              num_patches=16, patch_size=2)
+    eager, ours = both(transformers.Siglip2VisionModel, config)
+    images = {"pixel_values": torch.randn(2, 16, 12), "spatial_shapes": torch.tensor([[4, 4], [4, 3 if padded else 4]]),
+              "pixel_attention_mask": padding(16, (0, 16), (0, 12 if padded else 16)).long()}
+    with torch.no_grad(), at.enable() as report:
+        close(ours(**images).pooler_output, eager(**images).pooler_output)
+    assert report.served >= 2
+
+
 def test_models_that_leave_attention_to_others():
     for name in ("Llama", "Bert", "GptOss", "ViT"):
         config = getattr(transformers, f"{name}Config")
