@@ -27,8 +27,8 @@ _COMPUTE_WITH_MASKS = frozenset(("diffusion_gemma", "doge", "falcon", "mistral_l
 # Models that give the mask to other functions too; those of transformers' sdpa fit them.
 _USE_ELSEWHERE = frozenset(("lasr_encoder", "nemotron_asr_streaming_encoder", "siglip2_vision_model"))
 
-# Models that join the mask with numbers to be added to the scores, as "eager" has them.
-_ADD_TO_MASKS = frozenset(("deepseek_v4",))
+# Models that join the mask with another one, or with numbers to be added to the scores, as "eager" has them.
+_ADD_TO_MASKS = frozenset(("deepseek_v4", "t5gemma2_decoder"))
 
 # Models that drop rows between two layers, and the same rows of the mask: a mask of numbers, or none, has no rows to drop.
 _DROP_ROWS = frozenset(("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"))

@@ -369,3 +369,11 @@ def test_a_model_that_adds_to_its_mask(which):
         got, wanted = (model(tokens, attention_mask=mask.long()).logits for model in (ours, eager))
     assert report.served == 2
     close(got[mask], wanted[mask])
+
+
+def test_a_mask_that_is_joined_with_another():
+    """T5Gemma 2 puts the masks of its own keys and of the encoder's side by side, while it decodes too."""
+    config = transformers.T5Gemma2DecoderConfig()
+    mask = masks.span_mask(batch_size=2, q_length=1, kv_length=9, q_offset=8, mask_function=CAUSAL, allow_is_causal_skip=False,
+                           local_size=9, dtype=torch.float32, config=config)
+    assert mask.shape == (2, 1, 1, 9) and mask.dtype == torch.float32 and not mask.any()
