@@ -75,14 +75,16 @@ def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None) -> Tuple[
     """(d_q, d_k, d_v, d_bias, d_sinks, d_alibi), None for those of the last three that are not wanted.
 
     The gradient of the log-sums comes out of the product of d_o and O per row: d_o gets columns that sum to d_lse, O
-    columns of -1, V columns of zeros.
+    columns of -1, V columns of zeros. Kernels leave out rows that see no key; these have a log-sum where there are sinks.
     """
     if q.numel() == 0 or (k.numel() == 0 and d_lse is None):  # no batch entry would write what all share
         shared = (extras[1], extras[2], extras[0])
         return (*map(torch.zeros_like, (q, k, v)), *(torch.zeros_like(x) if want else None for x, want in zip(shared, wanted)))
     named = arguments_of(extras, options)
-    columns = v.shape[-1]
+    columns, d_sinks = v.shape[-1], None
     if d_lse is not None:
+        if wanted[1]:
+            d_sinks, wanted = _of_sinks(d_o, o, lse, d_lse, extras, options), (wanted[0], False, wanted[2])
         v, o, d_o = _with_columns(v, o, d_o, d_lse, options.layout)
     for name, want in zip(("d_bias", "d_sinks", "d_alibi"), wanted):
         if want:
@@ -95,9 +97,24 @@ def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None) -> Tuple[
     if d_lse is not None:
         d_v = d_v[..., :columns]
     if not others:
-        return d_q, d_k, d_v, None, None, None
+        return d_q, d_k, d_v, None, d_sinks, None
     others.reverse()
-    return (d_q, d_k, d_v, *(others.pop() if want else None for want in wanted))
+    d_bias, of_sinks, d_alibi = (others.pop() if want else None for want in wanted)
+    return d_q, d_k, d_v, d_bias, of_sinks if d_sinks is None else d_sinks, d_alibi
+
+
+def _of_sinks(d_o, o, lse, d_lse, extras, options) -> Tensor:
+    """The gradient of the sinks through O and the log-sums, whose share of a row is exp(sink - log-sum)."""
+    given, packed = Extras(*extras), lse.dim() == 2
+    product = (d_o.float() * o.float()).sum(-1)
+    product = product if options.layout == "bhsd" and not packed else product.transpose(-1, -2)  # as lse lies
+    sinks = given.sinks.float().unsqueeze(-1)
+    share = torch.where(lse == -math.inf, 0.0, torch.exp(sinks - lse))
+    terms = share * (d_lse.float() - product)
+    if packed:  # rows behind the last sequence hold anything
+        rows = torch.arange(lse.shape[1], device=lse.device)
+        return torch.where(rows < given.cu_seqlens_q[-1], terms, 0.0).sum(-1)
+    return terms.sum((0, 2))
 
 
 def _unexpanded(bias: Tensor) -> Tensor:

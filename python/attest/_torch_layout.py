@@ -27,12 +27,25 @@ def plain_rows(x: Tensor) -> Tensor:
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
 
 
+def is_aligned(x: Tensor) -> bool:
+    """Whether its elements are where their dtype's should be: views of bytes, as torch.frombuffer() makes them, may not be."""
+    return x.data_ptr() % x.element_size() == 0
+
+
 def call_with_rows(function, tensors, named):
-    """Call the function with the tensors as they are, without checking them; if it refuses, with their plain rows."""
+    """Call the function with the tensors as they are, without checking them; if it refuses, with plain rows of aligned
+    elements."""
     try:
         return function(*tensors, **named)
     except (TypeError, ValueError):
-        return function(*map(plain_rows, tensors), **named)  # raises the same error if that was not the reason
+        if "bias" in named:
+            named["bias"] = _aligned(named["bias"])
+        # raises the same error if that was not the reason
+        return function(*(_aligned(plain_rows(x)) for x in tensors), **named)
+
+
+def _aligned(x: Tensor) -> Tensor:
+    return x if is_aligned(x) else x.clone()
 
 
 def lying_as(query: Tensor, o: Tensor) -> Tensor:
@@ -51,7 +64,7 @@ def strides_like(query: Tensor, sizes) -> Tuple[int, ...]:
     strides, step = [1] * len(sizes), 1
     for axis in _axes_inside_out(query):
         strides[axis] = step
-        step = step * max(sizes[axis], 1)
+        step = step * _at_least_one(sizes[axis])
     return tuple(strides)
 
 
@@ -63,7 +76,7 @@ def gradient_strides(x: Tensor) -> Tuple[int, ...]:
     strides, step = [1] * x.dim(), 1
     for axis in range(x.dim() - 1, -1, -1):
         strides[axis] = step
-        step = step * max(x.shape[axis], 1)
+        step = step * _at_least_one(x.shape[axis])
     return tuple(strides)
 
 
@@ -76,11 +89,26 @@ def _axes_inside_out(x: Tensor) -> List[int]:
         outer = i
         for inner in range(i - 1, -1, -1):
             a, b = order[inner], order[outer]
-            if strides[a] == 0 or strides[b] == 0:  # strides of 0 do not tell
+            if _is_known(strides[a] == 0) or _is_known(strides[b] == 0):  # strides of 0 do not tell
                 continue
-            if strides[a] < strides[b]:
-                break
-            if strides[a] > strides[b] or sizes[a] > sizes[b]:
+            equal = _is_known(strides[a] == strides[b])
+            if _is_known(sizes[a] > sizes[b]) if equal else _is_known(strides[a] > strides[b]):
                 order[inner], order[outer] = b, a
                 outer = inner
+            elif not equal:
+                break
     return [x.dim() - 1] * last_inside + order
+
+
+def _is_known(condition) -> bool:
+    """Whether it holds. A size that a compiler cannot know, such as that of a selection, is none that decides: where it
+    would, the axis has at most one element, and its stride does not matter."""
+    if type(condition) is bool:
+        return condition
+    from torch.fx.experimental import symbolic_shapes
+
+    return getattr(symbolic_shapes, "guard_or_false", bool)(condition)
+
+
+def _at_least_one(size):
+    return max(size, 1) if type(size) is int else torch.sym_max(size, 1)

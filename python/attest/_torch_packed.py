@@ -13,7 +13,7 @@ from torch import Tensor
 from ._core import backward as _core_backward
 from ._torch_attention import forward, is_plain, is_transformed, needs_gradient, serve
 from ._torch_backward import Extras, Options, arguments_of, attention_backward
-from ._torch_layout import plain_rows
+from ._torch_layout import is_aligned, plain_rows
 
 
 class Packing(NamedTuple):
@@ -74,6 +74,6 @@ class _RecordedPacked(torch.autograd.Function):
 def serve_packed(packing: Packing, tensors: Tuple[Tensor, ...], extras: Extras, options: Options, return_lse: bool) -> Any:
     """(O, log-sum-exp), or O."""
     alone = is_plain(*tensors, *extras) and not is_transformed() and needs_gradient(*tensors)
-    if alone and all(x.is_contiguous() for x in tensors) and not needs_gradient(extras.alibi):
+    if alone and all(x.is_contiguous() and is_aligned(x) for x in tensors) and not needs_gradient(extras.alibi):
         return _RecordedPacked.apply(packing, extras, options, return_lse, *tensors)
     return serve(*packing.parts(*tensors), extras, options, return_lse)

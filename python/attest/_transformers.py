@@ -13,9 +13,10 @@ from ._torch_spans import as_boolean, is_encoded
 # Arguments that models pass to every attention function and that do not affect the scores: requests for other outputs
 # of the model, inputs from which the keys and the mask were made, and choices among other kernels.
 _HARMLESS = frozenset((
-    "cache_params", "cache_position", "deterministic", "encoder_attention_mask", "encoder_hidden_states", "max_length_k",
-    "max_length_q", "num_items_in_batch", "output_attentions", "output_hidden_states", "output_router_logits",
-    "past_key_values", "position_ids", "return_dict", "seq_idx", "use_cache"))
+    "cache_params", "cache_position", "deterministic", "encoder_attention_mask", "encoder_hidden_states", "labels",
+    "logits_to_keep", "max_length_k", "max_length_q", "num_items_in_batch", "output_attentions", "output_hidden_states",
+    "output_router_logits", "past_key_values", "position_ids", "return_dict", "seq_idx", "shift_labels", "use_cache",
+    "vision_feature_layer", "vision_feature_select_strategy"))
 
 
 def _check_others(key, attention_mask, sliding_window, others):

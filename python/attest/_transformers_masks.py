@@ -7,11 +7,12 @@ the functions that transformers builds them from; every other mask is made as fo
 
 from __future__ import annotations
 
-from typing import NamedTuple, Optional, Union
+import sys
+from typing import Dict, NamedTuple, Optional, Union
 
 import torch
 from torch import Tensor
-from transformers import masking_utils
+from transformers import PreTrainedModel, masking_utils
 
 from . import UnsupportedError
 from ._torch_attention import is_watched
@@ -21,6 +22,36 @@ from ._torch_spans import encode, encode_packed
 
 # Models that compute with the mask before it reaches the attention function; for them it must not be omitted.
 _COMPUTE_WITH_MASKS = frozenset(("diffusion_gemma", "doge", "falcon", "mistral_large4"))
+
+
+# Models that give the mask to other functions too; those of transformers' sdpa fit them.
+_USE_ELSEWHERE = frozenset(("lasr_encoder", "nemotron_asr_streaming_encoder", "siglip2_vision_model"))
+
+# Models that join the mask with another one, or with numbers to be added to the scores, as "eager" has them.
+_ADD_TO_MASKS = frozenset(("deepseek_v4", "t5gemma2_decoder"))
+
+# Models that drop rows between two layers, and the same rows of the mask: a mask of numbers, or none, has no rows to drop.
+_DROP_ROWS = frozenset(("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"))
+
+# A model that says none of these computes attention itself, or does not tell its attention function what is causal.
+_SUPPORTS = ("_supports_attention_backend", "_supports_sdpa", "_supports_flash_attn", "_supports_flex_attn")
+_own_attention: Dict[type, bool] = {}
+
+
+@torch.compiler.assume_constant_result
+def _has_own_attention(kind: type) -> bool:
+    """Whether a model with this configuration needs the masks that "eager" gets: transformers lets any model choose a
+    registered attention function, also those that never call it."""
+    if kind not in _own_attention:
+        names = kind.__module__, kind.__module__.rpartition(".")[0] + ".modeling_"
+        found = [model for name, module in tuple(sys.modules.items()) if name.startswith(names)
+                 for model in tuple(getattr(module, "__dict__", {}).values())
+                 if isinstance(model, type) and issubclass(model, PreTrainedModel) and model.__module__ == name]
+        models = [model for model in found if model.config_class is kind] or found
+        if not models:
+            return False
+        _own_attention[kind] = not all(any(getattr(model, flag, False) for flag in _SUPPORTS) for model in models)
+    return _own_attention[kind]
 
 
 class _Pattern(NamedTuple):
@@ -152,12 +183,14 @@ def _numbers(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_func
 def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=masking_utils.causal_mask_function, attention_mask=None,
                  device="cpu", **others) -> Tensor:
     """The mask for attention over a group, whose rows and keys are a shard of the whole."""
-    model = getattr(others.get("config"), "model_type", None)
+    config = others.get("config")
+    model = getattr(config, "model_type", None)
     try:
         pattern = _pattern_of(mask_function)
     except _Unknown:
         pattern = None
-    if pattern is None or model in _COMPUTE_WITH_MASKS or q_length != kv_length or isinstance(q_offset, Tensor) or q_offset != 0 or \
+    own = model in _COMPUTE_WITH_MASKS | _USE_ELSEWHERE | _ADD_TO_MASKS | _DROP_ROWS or (config is not None and _has_own_attention(type(config)))
+    if pattern is None or own or q_length != kv_length or isinstance(q_offset, Tensor) or q_offset != 0 or \
             (pattern.around if pattern.causal else pattern.left) is not None:
         raise UnsupportedError("a mask other than causal, a sliding window or none within attest.torch.parallel.enable(), "
                                f"{'or a cache' if model is None else f'of the model {model}'}; expected none")
@@ -166,10 +199,18 @@ def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=mask
 
 
 def span_mask(*arguments, **named) -> Optional[Tensor]:
-    """A mask for attn_implementation="attest": as numbers if possible, otherwise as for PyTorch's attention."""
+    """A mask for attn_implementation="attest": as numbers if possible, otherwise as for PyTorch's attention, or
+    for "eager" if the model computes with it."""
     if sharings:
         return _shared_mask(*arguments, **named)
-    if not arguments and "q_length" in named and not is_watched():
+    config = named.get("config")
+    model = getattr(config, "model_type", None)
+    if model in _ADD_TO_MASKS or (config is not None and _has_own_attention(type(config))):
+        # without a mask, the attention function would ask the model what is causal
+        return masking_utils.eager_mask(*arguments, **{**named, "allow_is_bidirectional_skip": False})
+    if model in _DROP_ROWS and named.get("q_length") != 1:
+        return masking_utils.sdpa_mask(*arguments, **{**named, "allow_is_causal_skip": False})
+    if not arguments and "q_length" in named and not is_watched() and model not in _USE_ELSEWHERE:
         try:
             return _numbers(**named)
         except _Unknown:

@@ -258,3 +258,24 @@ def test_what_a_run_finds_is_an_error_of_the_program():
     with pytest.raises(Exception, match="lens_k"):
         jax.block_until_ready(aj.attention(q, k, v, lens_k=jnp.array([19, 20], jnp.int32)))
     assert jnp.isfinite(aj.attention(q, k, v)).all()
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_the_log_sum_of_rows_that_see_nothing_but_a_sink(layout):
+    """It is the sink, and so is its gradient."""
+    rng = np.random.default_rng(4)
+    q, k, v = (jnp.asarray(rng.standard_normal((2, 3, rows, 8)), jnp.float32) for rows in (7, 4, 4))
+    if layout == "bshd":
+        q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
+    sinks, weights = jnp.asarray(rng.standard_normal(3), jnp.float32), rng.standard_normal((2, 3, 7)).astype(np.float32)
+
+    def loss(sinks):  # three rows are above the first key
+        o, lse = attest.jax.attention(q, k, v, causal="bottom-right", sinks=sinks, layout=layout, return_lse=True)
+        return (lse * weights).sum() + (o ** 2).sum()
+
+    got = jax.grad(loss)(sinks)
+    for head in range(3):
+        step = np.zeros(3, np.float32)
+        step[head] = 1e-2
+        slope = float(loss(sinks + step) - loss(sinks - step)) / 2e-2
+        assert abs(slope - float(got[head])) < 5e-3 * max(1, abs(slope))

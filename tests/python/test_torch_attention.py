@@ -394,3 +394,36 @@ def test_positions_of_shards(each):
             torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
     one = torch.func.vmap(lambda x: shard(x, k, v))(torch.stack([q, 2 * q]))
     torch.testing.assert_close(one[0], whole, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["bhsd", "bshd", "packed"])
+def test_the_log_sum_of_rows_that_see_nothing_but_a_sink(layout):
+    """It is the sink, and so is its gradient."""
+    torch.manual_seed(4)
+    q, k, v = (torch.randn(2, 3, rows, 8) for rows in (7, 4, 4))
+    sinks = torch.randn(3, requires_grad=True)
+    named = {"causal": "bottom-right", "sinks": sinks, "return_lse": True}  # three rows are above the first key
+    if layout == "packed":
+        q, k, v = (x.transpose(1, 2).flatten(0, 1) for x in (q, k, v))
+        q = torch.cat([q, torch.full((2, 3, 8), float("nan"))])  # rows behind the last sequence
+        named.update(cu_seqlens_q=torch.tensor([0, 7, 14], dtype=torch.int32), cu_seqlens_k=torch.tensor([0, 4, 8], dtype=torch.int32))
+    elif layout == "bshd":
+        q, k, v = (x.transpose(1, 2).contiguous() for x in (q, k, v))
+        named["layout"] = layout
+    o, lse = at.attention(q, k, v, **named)
+    if layout == "packed":
+        o, lse = o[:14], lse[:, :14]
+    weights = torch.randn(lse.shape)
+    got, = torch.autograd.grad((lse * weights).sum() + o.square().sum(), sinks)
+
+    def loss(sinks):
+        with torch.no_grad():
+            o, lse = at.attention(q, k, v, **{**named, "sinks": sinks})
+        return (lse[:, :14] * weights).double().sum() + o[:14].double().square().sum() if layout == "packed" else \
+            (lse * weights).double().sum() + o.double().square().sum()
+
+    for head in range(3):
+        step = torch.zeros(3)
+        step[head] = 1e-2
+        slope = (loss(sinks.detach() + step) - loss(sinks.detach() - step)) / 2e-2
+        assert abs(slope - got[head]) < 2e-3 * max(1, abs(slope))

@@ -423,6 +423,31 @@ def test_signs_to_be_turned():
         attest.attention(q, k, v, bias=mask)
 
 
+def unaligned(*shape):
+    count = torch.Size(shape).numel()
+    x = torch.frombuffer(bytearray(4 * count + 4), dtype=torch.float32, offset=1, count=count).view(shape)
+    assert x.data_ptr() % 4
+    return x.copy_(torch.randn(shape))
+
+
+def test_elements_that_are_not_aligned():
+    """PyTorch computes with them, so attest.torch must."""
+    q, k, v = (unaligned(2, 4, 17, 16) for _ in range(3))
+    check(q, k, v)
+    check(q, k, v, attn_mask=unaligned(17, 17))
+    with at.enable() as report:
+        torch.testing.assert_close(functional.scaled_dot_product_attention(q, k, v), theirs(q, k, v))
+    assert (report.served, report.passed_on) == (1, 0)
+    torch.testing.assert_close(at.attention(q, k, v), theirs(q, k, v))
+    import attest.flash_attn
+
+    qkv = unaligned(2, 9, 3, 4, 16).requires_grad_()
+    plain = qkv.detach().clone().requires_grad_()
+    for x in (qkv, plain):
+        attest.flash_attn.flash_attn_qkvpacked_func(x, causal=True).square().sum().backward()
+    torch.testing.assert_close(qkv.grad, plain.grad)
+
+
 class Older(torch.Tensor):
     """A tensor of a release without the exchange table: read through __dlpack__."""
 

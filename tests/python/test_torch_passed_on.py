@@ -75,6 +75,64 @@ def test_symbolic_traces_have_pytorchs_function():
     torch.testing.assert_close(program(q, k, v), theirs(q, k, v, is_causal=True) + q)
 
 
+class OfASelection(torch.nn.Module):
+    """Attention over as many batch entries, or as many rows, as the data say."""
+
+    def __init__(self, over_rows, masked):
+        super().__init__()
+        self.over_rows, self.masked = over_rows, masked
+        self.weights = torch.nn.ModuleList(torch.nn.Linear(24, 32) for _ in range(3))
+
+    def forward(self, x):
+        x = x[x.sum(-1) != 0]
+        shape = (1, -1, 4, 8) if self.over_rows else (-1, 1, 4, 8)
+        q, k, v = (weights(x).view(shape).transpose(1, 2) for weights in self.weights)
+        ones = torch.ones((1, 1, x.shape[0], x.shape[0]) if self.over_rows else (x.shape[0], 1, 1, 1), dtype=torch.bool)
+        return functional.scaled_dot_product_attention(q, k, v, ones if self.masked else None,
+                                                       is_causal=self.over_rows and not self.masked)
+
+
+@pytest.mark.parametrize("over_rows", [False, True])
+@pytest.mark.parametrize("masked", [False, True])
+def test_sizes_that_depend_on_the_data(over_rows, masked):
+    model, x = OfASelection(over_rows, masked).eval(), torch.randn(5, 24)
+    others = torch.randn(7, 24)
+    x[0], others[2:4] = 0, 0
+    wanted = model(x)
+    with at.enable(), torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        program = torch.export.export(model, (x,)).module()
+        compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+        for got in (program(x), compiled(x)):
+            torch.testing.assert_close(got, wanted)
+            assert got.stride() == wanted.stride()
+            got.sum().backward()
+        assert "attest" in str(program.graph)
+    torch.testing.assert_close(compiled(others), model(others))
+
+
+@pytest.mark.parametrize("scale", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("mask", [None, torch.zeros(17, 17)])
+def test_a_scale_that_is_not_finite(scale, mask):
+    q, k, v = (x.requires_grad_() for x in qkv())
+    assert "scale" in at.why_not(q, k, v, mask, scale=scale)
+    with pytest.raises(attest.UnsupportedError, match="scale"):
+        at.scaled_dot_product_attention(q, k, v, mask, scale=scale)
+    with at.enable() as report:
+        o = functional.scaled_dot_product_attention(q, k, v, mask, scale=scale)
+    assert torch.equal(o.isnan(), theirs(q, k, v, mask, scale=scale).isnan()) and (report.served, report.passed_on) == (0, 1)
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 17, 17), (1, 3, 17, 17), (2, 2, 4, 17, 17), (17, 16), (16, 17)])
+def test_a_mask_that_does_not_broadcast(shape):
+    """PyTorch raises a RuntimeError, and so does attest."""
+    q, k, v = qkv()
+    with at.enable():
+        for function in (theirs, at.scaled_dot_product_attention, functional.scaled_dot_product_attention):
+            for mask in (torch.zeros(shape), torch.ones(shape, dtype=torch.bool)):
+                with pytest.raises(RuntimeError):
+                    function(q, k, v, mask)
+
+
 @pytest.mark.parametrize("bias", [causal_upper_left(17, 17), causal_upper_left(17, 23), causal_lower_right(17, 17)])
 def test_a_causal_bias_and_is_causal(bias):
     """PyTorch refuses the two together."""

@@ -154,7 +154,7 @@ def test_every_type_on_a_gpu_is_served(kind):
         assert report.passed_on == 0
         for dtype in (torch.float32, torch.float16, torch.bfloat16):
             x = [each.to(dtype) for each in (q, k, v)]
-            assert at._reason(*x, None, 0.0, False, True, options.get("s_aux")) is None
+            assert at._reason(*x, None, 0.0, False, None, True, options.get("s_aux")) is None
 
 
 def test_transforms_of_torch_func():

@@ -183,7 +183,7 @@ def test_arguments_without_a_say_are_taken():
     x = torch.randn(1, 4, 5, 16)
     o, _ = _transformers.attention_forward(
         torch.nn.Module(), x, x, x, None, position_ids=torch.arange(5), use_cache=True, output_attentions=False,
-        num_items_in_batch=torch.tensor(3), indices=None, fate=False)
+        num_items_in_batch=torch.tensor(3), indices=None, fate=False, labels=torch.arange(5), logits_to_keep=1)
     wanted = torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
     torch.testing.assert_close(o, wanted.transpose(1, 2))
 

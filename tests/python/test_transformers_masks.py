@@ -276,3 +276,104 @@ def test_encoder(side):
     assert (report.served, report.passed_on, built.count) == (2, 0, 0)
     with torch.no_grad():
         close(got[mask], eager(tokens, attention_mask=mask.long()).last_hidden_state[mask])
+
+
+def small(name, **more):
+    return getattr(transformers, f"{name}Config")(vocab_size=64, hidden_size=32, **more)
+
+
+OWN_ATTENTION = {
+    "Bloom": lambda: small("Bloom", n_layer=2, n_head=4),
+    "CodeGen": lambda: transformers.CodeGenConfig(vocab_size=64, n_positions=64, n_ctx=64, n_embd=32, n_layer=2, n_head=4, rotary_dim=4),
+    "XGLM": lambda: transformers.XGLMConfig(vocab_size=64, d_model=32, ffn_dim=64, num_layers=2, attention_heads=4),
+    "BigBirdPegasus": lambda: transformers.BigBirdPegasusConfig(vocab_size=64, d_model=32, decoder_layers=2, decoder_attention_heads=4,
+                                                               decoder_ffn_dim=64, max_position_embeddings=64),
+}
+
+
+@pytest.mark.parametrize("side", [None, "left", "right"])
+@pytest.mark.parametrize("name", OWN_ATTENTION)
+def test_models_with_attention_of_their_own(name, side):
+    """They take attn_implementation="attest" like any other, and must get the masks that they compute with."""
+    torch.manual_seed(5)
+    model = getattr(transformers, f"{name}ForCausalLM")(OWN_ATTENTION[name]()).eval()
+    ids, seen = torch.randint(3, 64, (2, 9)), torch.ones(2, 9, dtype=torch.int64)
+    if side is not None:
+        seen[0, slice(0, 4) if side == "left" else slice(5, 9)] = 0
+    answers = []
+    for each in ("eager", "attest"):
+        model.config._attn_implementation = each
+        with torch.no_grad():
+            answers.append(model(ids, attention_mask=None if side is None else seen, use_cache=False).logits[seen.bool()])
+    torch.testing.assert_close(*answers, rtol=1e-4, atol=1e-5)
+
+
+def test_an_encoder_with_no_mask_at_all():
+    """CLAP's text model uses the attention function and does not say that it is not causal."""
+    eager, ours = both(transformers.ClapTextModel, transformers.ClapTextConfig(**TINY))
+    tokens = torch.randint(3, 99, (2, 9))
+    with torch.no_grad(), at.enable() as report:
+        close(ours(tokens).last_hidden_state, eager(tokens).last_hidden_state)
+    assert report.served == 2
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_a_model_that_gives_the_mask_to_another_layer(padded):
+    """SigLIP 2 pools with PyTorch's MultiheadAttention, and the mask goes there too."""
+    config = transformers.Siglip2VisionConfig(hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+                                              num_patches=16, patch_size=2)
+    eager, ours = both(transformers.Siglip2VisionModel, config)
+    images = {"pixel_values": torch.randn(2, 16, 12), "spatial_shapes": torch.tensor([[4, 4], [4, 3 if padded else 4]]),
+              "pixel_attention_mask": padding(16, (0, 16), (0, 12 if padded else 16)).long()}
+    with torch.no_grad(), at.enable() as report:
+        close(ours(**images).pooler_output, eager(**images).pooler_output)
+    assert report.served >= 2
+
+
+def test_models_that_leave_attention_to_others():
+    for name in ("Llama", "Bert", "GptOss", "ViT"):
+        config = getattr(transformers, f"{name}Config")
+        getattr(transformers, f"{name}Model")
+        assert not masks._has_own_attention(config)
+
+
+@pytest.mark.parametrize("which", [((0, 20), (0, 20)), ((0, 20), (6, 20)), ((0, 20), (0, 9)), ((4, 20), (0, 15))])
+@pytest.mark.parametrize("keep", [1, 3])
+def test_a_model_that_drops_rows_between_layers(which, keep):
+    """The last layers of Gemma 4 share the keys of earlier ones and compute only the rows that are asked for; it cuts their
+    mask to these rows."""
+    config = transformers.Gemma4TextConfig(**{
+        **TINY, "num_hidden_layers": 4, "num_kv_shared_layers": 2, "layer_types": ["sliding_attention", "full_attention"] * 2,
+        "vocab_size_per_layer_input": 99, "hidden_size_per_layer_input": 16})
+    eager, ours = both(transformers.Gemma4ForCausalLM, config)
+    tokens, mask = torch.randint(3, 99, (2, 20)), padding(20, *which)
+    with torch.no_grad(), at.enable() as report:
+        got, wanted = (model(tokens, attention_mask=mask.long(), logits_to_keep=keep).logits for model in (ours, eager))
+    assert report.served  # the layers with the window
+    seen = mask[:, -keep:]
+    close(got[seen], wanted[seen])
+
+
+@pytest.mark.parametrize("which", [None, ((0, 20), (6, 20)), ((0, 20), (0, 9))])
+def test_a_model_that_adds_to_its_mask(which):
+    """DeepSeek V4 appends the scores' bias of compressed keys to the mask."""
+    config = transformers.DeepseekV4Config(**{
+        **TINY, "moe_intermediate_size": 32, "num_key_value_heads": 1, "q_lora_rank": 16, "n_routed_experts": 4, "n_shared_experts": 1,
+        "layer_types": ["heavily_compressed_attention", "compressed_sparse_attention"], "mlp_layer_types": ["moe", "moe"],
+        "compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 16}, "hc_mult": 2, "o_groups": 2,
+        "o_lora_rank": 8, "index_n_heads": 2, "index_head_dim": 16, "index_topk": 2, "num_nextn_predict_layers": 0,
+        "partial_rotary_factor": 0.5})
+    eager, ours = both(transformers.DeepseekV4ForCausalLM, config)
+    tokens, mask = torch.randint(3, 99, (2, 20)), padding(20, *(which or [(0, 20)] * 2))
+    with torch.no_grad(), at.enable() as report:
+        got, wanted = (model(tokens, attention_mask=mask.long()).logits for model in (ours, eager))
+    assert report.served == 2
+    close(got[mask], wanted[mask])
+
+
+def test_a_mask_that_is_joined_with_another():
+    """T5Gemma 2 puts the masks of its own keys and of the encoder's side by side, while it decodes too."""
+    config = transformers.T5Gemma2DecoderConfig()
+    mask = masks.span_mask(batch_size=2, q_length=1, kv_length=9, q_offset=8, mask_function=CAUSAL, allow_is_causal_skip=False,
+                           local_size=9, dtype=torch.float32, config=config)
+    assert mask.shape == (2, 1, 1, 9) and mask.dtype == torch.float32 and not mask.any()

@@ -199,6 +199,18 @@ def _with_columns(options, packed, v, o, d_o, d_lse):
             jnp.pad(jnp.concatenate([d_o, *terms], -1), widths(_COLUMNS - len(terms))))
 
 
+def _of_sinks(options, extras, o, lse, d_o, d_lse):
+    """The gradient of the sinks through O and the log-sums, whose share of a row is exp(sink - log-sum)."""
+    packed = "cu_seqlens_q" in extras
+    product = (d_o.astype(jnp.float32) * o.astype(jnp.float32)).sum(-1)
+    product = product.swapaxes(-1, -2) if packed or options.layout == "bshd" else product  # as lse lies
+    share = jnp.where(lse == -jnp.inf, 0.0, jnp.exp(extras["sinks"].astype(jnp.float32)[:, None] - lse))
+    terms = share * (d_lse.astype(jnp.float32) - product)
+    if packed:  # rows behind the last sequence hold anything
+        return jnp.where(jnp.arange(lse.shape[1]) < extras["cu_seqlens_q"][-1], terms, 0.0).sum(-1).astype(extras["sinks"].dtype)
+    return terms.sum((0, 2)).astype(extras["sinks"].dtype)
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _attention(options, q, k, v, extras):
     return _forward(options, q, k, v, extras)
@@ -228,14 +240,17 @@ def _backward(options, kept, gradients):
     wanted = tuple(name for name in ("bias", "sinks", "alibi") if name in asked)
     d_o, d_lse = (None if isinstance(x, jax.custom_derivatives.SymbolicZero) else x for x in gradients)
     d_o = jnp.zeros_like(o) if d_o is None else d_o
-    own_v = v
+    own_v, of_sinks = v, {}
     if d_lse is not None:
+        if "sinks" in wanted:  # kernels leave out rows that see no key, whose log-sum is the sink
+            of_sinks = {"sinks": varying(_of_sinks(options, extras, o, lse, d_o, d_lse), q)}
+            wanted = tuple(name for name in wanted if name != "sinks")
         v, o, d_o = _with_columns(options, "cu_seqlens_q" in extras, v, o, d_o, d_lse)
     if q.size == 0 or (k.size == 0 and d_lse is None):  # no batch entry would write what all share
         return varying((jnp.zeros_like(q), jnp.zeros_like(k), jnp.zeros_like(own_v)), q) + (_nothing(extras),)
     found = _gradients_of(options, names, wanted)(q, k, v, *(extras[name] for name in names), o, lse, d_o)
     d_q, d_k, d_v, *others = varying(found, q)
-    return d_q, d_k, d_v[..., :own_v.shape[-1]], {**_nothing(extras), **dict(zip(wanted, others))}
+    return d_q, d_k, d_v[..., :own_v.shape[-1]], {**_nothing(extras), **dict(zip(wanted, others)), **of_sinks}
 
 
 _attention.defvjp(_keep, _backward, symbolic_zeros=True)

@@ -51,13 +51,13 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tenso
         return _BOTH
     attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
-    return _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+    return _reason(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
 
 
 _BOTH = "attn_mask and is_causal are both set, which PyTorch documents as an error"
 
 
-def _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sinks=None) -> Optional[str]:
+def _reason(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, sinks=None) -> Optional[str]:
     """why_not(), for tensors after torch.autocast."""
     own = next((type(x) for x in (query, key, value, attn_mask, sinks) if _has_own_way(x)), None)
     if own:
@@ -70,6 +70,8 @@ def _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, sink
         return f"dropout_p={dropout_p}: attest has no dropout"
     if attn_mask is not None and is_causal:
         return _BOTH
+    if isinstance(scale, float) and not torch.compiler.is_compiling() and not math.isfinite(scale):
+        return f"scale={scale}: attest computes with a finite one"
     if query.dtype not in _DTYPES:
         return f"query is {query.dtype}: attest computes with float32, float16 and bfloat16"
     device = query.device.type
@@ -147,6 +149,11 @@ def _mismatch(query, key, value):
                         "do not fit each other")
 
 
+def _check_mask(mask, sizes):
+    if mask.dim() > 4 or any(own != 1 and own != size for own, size in zip(reversed(mask.shape), reversed(sizes))):
+        raise RuntimeError(f"attn_mask {tuple(mask.shape)} does not broadcast to the scores, {sizes}")
+
+
 def _four(query, key, value, mask, enable_gqa):
     """q, k and v with four dimensions, a mask that broadcasts to their scores, and the shape of O's leading axes."""
     tensors = [x[None] if x.dim() == 2 else x for x in (query, key, value)]
@@ -172,6 +179,8 @@ def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa, softcap=0
         q, k, v, mask, leads = _four(query, key, value, attn_mask, enable_gqa)
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2] or q.shape[1] % k.shape[1]:
         raise _mismatch(query, key, value)
+    if mask is not None and not torch.compiler.is_compiling():
+        _check_mask(mask, (*q.shape[:3], k.shape[2]))
     if scale is None:
         scale = 1.0 / math.sqrt(q.shape[-1])
     if not torch.compiler.is_compiling() and is_transformed():
@@ -208,7 +217,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
         raise TypeError(mistake)
     attn_mask, is_causal = _plain_mask(attn_mask, is_causal, query)
     query, key, value, attn_mask = _autocast(query, key, value, attn_mask)
-    reason = _reason(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
+    reason = _reason(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if reason:
         raise UnsupportedError(reason)
     return _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa)
@@ -252,7 +261,7 @@ def _attempt(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_g
              forbidden=False) -> Optional[Tensor]:
     """O, or None if attest does not support the call, which is then counted with the reason."""
     cast = _autocast(query, key, value, attn_mask)
-    reason = _FORBIDDEN if forbidden else _reason(*cast, dropout_p, is_causal, enable_gqa, sinks)
+    reason = _FORBIDDEN if forbidden else _reason(*cast, dropout_p, is_causal, scale, enable_gqa, sinks)
     if torch.compiler.is_compiling():
         return None if reason else _serve(*cast, is_causal, scale, enable_gqa, softcap, sinks)
     if reason is None:
@@ -281,7 +290,7 @@ def _with_spans(query, key, value, spans, dropout_p, scale, softcap, sinks) -> T
     """Attention whose mask is the numbers of _torch_spans.py; if attest does not support it, PyTorch gets the
     equivalent mask."""
     q, k, v = _autocast(query, key, value)
-    reason = _reason(q, k, v, None, dropout_p, False, True, sinks)
+    reason = _reason(q, k, v, None, dropout_p, False, scale, True, sinks)
     if reason is None and (torch.compiler.is_compiling() or not is_transformed()):
         step = scale if scale is not None else 1.0 / math.sqrt(q.shape[-1])
         arguments = (q, k, v, spans, step, softcap or 0.0, None if sinks is None else sinks.float())
