@@ -312,11 +312,12 @@ att_status att_jit_compile(unsigned char **out, size_t *size, const att_cuda_ker
     const nvrtc *n = get_nvrtc(true);
     ATT_REQUIRE(n, ATT_E_UNSUPPORTED, "kernel", "%s must be compiled for this GPU, but %s",
                 kernel->id, failure);
-    char key[ATT_SHA256_HEX];
-    make_key(key, n, &o, source);
+    char key[ATT_SHA256_HEX] = "";
     const int folder = att_jit_cache_open(cache_dir);
-    if (folder >= 0)
+    if (folder >= 0) {
+        make_key(key, n, &o, source);
         *out = att_jit_cache_read(folder, key, size);
+    }
     att_status status = ATT_OK;
     if (!*out) {
         status = compile(out, size, n, source, &o, kernel->id);
