@@ -9,7 +9,8 @@
 #   tests/fuzz/campaign.sh count                        evidence/fuzz.json, from $FUZZ/runs.txt
 #
 # FUZZ is the folder that `make fuzz-build` fills (build/fuzz), VIRTUAL that of `make virtual` (build/virtual), FUZZ_CC its compiler, PYTHON an interpreter with NumPy.
-# FUZZ_SEED, if set, makes a run draw the same inputs again; otherwise every run draws others.
+# FUZZ_SEED, if set, makes a run draw the same inputs again; otherwise every run draws others. FUZZ_RUNS, if set, ends a
+# run after so many executions, if SECONDS (0: no limit) have not ended it before.
 # What a harness finds is kept in $FUZZ/findings, and the command that repeats it is printed. Each run adds a line to
 # $FUZZ/runs.txt: harness, executions, seconds, findings, commit.
 set -euo pipefail
@@ -39,19 +40,20 @@ commit() {
     git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown
 }
 
-record() { # record HARNESS EXECUTIONS SECONDS FINDINGS
-    echo "$* $(commit)" >>"$fuzz/runs.txt"
+record() { # record HARNESS EXECUTIONS SECONDS FINDINGS COMMIT
+    echo "$*" >>"$fuzz/runs.txt"
 }
 
 run_python() { # run_python SECONDS
-    local json=$fuzz/python.json status=0 executions
-    local asan
+    local json=$fuzz/python.json status=0 executions started=$SECONDS built asan seconds=$1
+    built=$(commit)
+    ((seconds > 0)) || seconds=1000000000
     asan=$("${FUZZ_CC:-clang}" -print-file-name=libclang_rt.asan-x86_64.so)
     rm -f "$json"
     LD_PRELOAD=$asan ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 PYTHONPATH=$fuzz/python PYTHONDONTWRITEBYTECODE=1 \
-        ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 "${PYTHON:-python3}" tests/fuzz/fuzz_python.py ${FUZZ_SEED:+--seed "$FUZZ_SEED"} --seconds "$1" --json "$json" || status=$?
+        ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 "${PYTHON:-python3}" tests/fuzz/fuzz_python.py ${FUZZ_SEED:+--seed "$FUZZ_SEED"} ${FUZZ_RUNS:+--count "$FUZZ_RUNS"} --seconds "$seconds" --json "$json" || status=$?
     executions=$(sed -nE 's/.*"executions": ([0-9]+).*/\1/p' "$json")
-    record fuzz_python "${executions:-0}" "$1" "$((status != 0))"
+    record fuzz_python "${executions:-0}" "$((SECONDS - started))" "$((status != 0))" "$built"
     return "$status"
 }
 
@@ -64,21 +66,22 @@ program_of() { # program_of HARNESS: and its settings
 }
 
 run_harness() { # run_harness HARNESS SECONDS [keep]
-    local name=$1 program log fresh status=0 executions
+    local name=$1 program log fresh status=0 executions started=$SECONDS built
     program_of "$name"
+    built=$(commit)
     log=$(mktemp)
     fresh=$fuzz/corpus/$name
     [[ ${3:-} == keep ]] || fresh=$(mktemp -d)
     mkdir -p "$findings" "$fresh" "tests/fuzz/corpus/$program"
-    "$fuzz/tests/fuzz/$program" -seed="${FUZZ_SEED:-0}" -max_total_time="$2" -max_len="$(longest "$name")" -timeout=25 -print_final_stats=1 \
+    "$fuzz/tests/fuzz/$program" -seed="${FUZZ_SEED:-0}" -runs="${FUZZ_RUNS:--1}" -max_total_time="$2" -max_len="$(longest "$name")" -timeout=25 -print_final_stats=1 \
         -artifact_prefix="$findings/$name-" "$fresh" "tests/fuzz/corpus/$program" >"$log" 2>&1 || status=$?
     executions=$(sed -nE 's/^stat::number_of_executed_units: +([0-9]+)$/\1/p' "$log")
-    record "$name" "${executions:-0}" "$2" "$((status != 0))"
+    record "$name" "${executions:-0}" "$((SECONDS - started))" "$((status != 0))" "$built"
     if ((status != 0)); then
         grep -avE '^(#[0-9]+.*(NEW|REDUCE|pulse)|	NEW_FUNC|INFO: )' "$log" | tail -n 60
         echo "again: tests/fuzz/campaign.sh repeat $name FILE"
     fi
-    echo "$name: ${executions:-0} executions in $2 s"
+    echo "$name: ${executions:-0} executions in $((SECONDS - started)) s"
     [[ ${3:-} == keep ]] || rm -rf "$fresh"
     rm -f "$log"
     return "$status"
@@ -145,7 +148,7 @@ repeat)
 shrink) shrink "$2" ;;
 count) count ;;
 *)
-    sed -n '2,15p' "$0" >&2
+    sed -n '2,16p' "$0" >&2
     exit 2
     ;;
 esac
