@@ -21,6 +21,7 @@ import warnings
 
 os.environ.setdefault("ATTEST_ROWS", "")
 os.environ.setdefault("ATTEST_LIBCUDA", "/nonexistent/libcuda.so.1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the references are small
 
 import attest
 import numpy as np
@@ -121,7 +122,7 @@ class Draw:
         self.draw_options()
 
     def numbers(self, *shape, dtype=None):
-        return self.np.standard_normal(shape).astype(dtype or self.dtype)
+        return self.np.standard_normal(shape, np.float32).astype(dtype or self.dtype, copy=False)
 
     def array(self, *shape):
         """Contiguous, transposed, a slice of a larger one, or broadcast."""
@@ -207,9 +208,9 @@ def gradients(rng):
 def merge(rng):
     numbers = np.random.default_rng(rng.getrandbits(32))
     shape = tuple(rng.randint(0, 4) for _ in range(3)) + (rng.randint(1, 70),)
-    count, dtype = rng.randint(1, 140), rng.choice([np.float32, np.float16])
-    parts = numbers.standard_normal((count,) + shape).astype(dtype)
-    sums = numbers.standard_normal((count,) + shape[:3]).astype(np.float32) * 5
+    count, dtype = rng.randint(1, rng.choice([4, 10, 30, 140])), rng.choice([np.float32, np.float16])
+    parts = numbers.standard_normal((count,) + shape, np.float32).astype(dtype, copy=False)
+    sums = numbers.standard_normal((count,) + shape[:3], np.float32) * 5
     sums[numbers.random(sums.shape) < 0.1] = -np.inf
     stacked = rng.random() < 0.5
     o, lse = attest.merge(parts if stacked else list(parts), sums if stacked else list(sums))
@@ -317,19 +318,46 @@ class Says:
         return self.thing
 
 
-def hostile_arrays(rng, numbers):
-    """NumPy arrays that no call accepts, or that need care."""
-    x = numbers.standard_normal((2, 3, 5, 8)).astype(np.float32)
-    read_only = x.copy()
-    read_only.flags.writeable = False
-    record = np.zeros((2, 3, 5, 8), [("a", "<f4"), ("b", "<i8")])
-    return [x[:, :, ::-1], x[..., ::-1], x[::-1], x[..., ::2], x.astype(np.float64), x.astype(">f4"), x.astype(np.int32),
-            x.astype(np.complex64), x.astype(object), x.astype(str), x.astype(bool), record, record["a"], read_only,
-            np.zeros(()), np.zeros(0, np.float32), np.zeros((1,) * rng.randint(5, 30), np.float32),
-            np.zeros((2, 0, 5, 8), np.float32), np.zeros((2, 3, 5, 0), np.float32), np.zeros((2, 3, 5, 257), np.float32),
-            np.lib.stride_tricks.as_strided(x, (2, 3, 5, 8), (0, 0, 0, 4)), np.ma.masked_array(x, x > 0),
-            np.frombuffer(bytearray(961), np.uint8)[1:].view(np.float32).reshape(2, 3, 5, 8), np.matrix([[1.0]]),
-            np.asfortranarray(x), x.view(np.float16), x.view("V4"), x[:0], np.float32(3), np.datetime64(1, "s")]
+def read_only(x):
+    x.flags.writeable = False
+    return x
+
+
+RECORD = [("a", "<f4"), ("b", "<i8")]
+
+# NumPy arrays that no call accepts, or that need care: each from an ordinary one of shape (2, 3, 5, 8) and float32.
+HOSTILE_ARRAYS = [
+    lambda x, rng: x[:, :, ::-1],
+    lambda x, rng: x[..., ::-1],
+    lambda x, rng: x[::-1],
+    lambda x, rng: x[..., ::2],
+    lambda x, rng: x.astype(np.float64),
+    lambda x, rng: x.astype(">f4"),
+    lambda x, rng: x.astype(np.int32),
+    lambda x, rng: x.astype(np.complex64),
+    lambda x, rng: x.astype(object),
+    lambda x, rng: x.astype(str),
+    lambda x, rng: x.astype(bool),
+    lambda x, rng: np.zeros(x.shape, RECORD),
+    lambda x, rng: np.zeros(x.shape, RECORD)["a"],
+    lambda x, rng: read_only(x),
+    lambda x, rng: np.zeros(()),
+    lambda x, rng: np.zeros(0, np.float32),
+    lambda x, rng: np.zeros((1,) * rng.randint(5, 30), np.float32),
+    lambda x, rng: np.zeros((2, 0, 5, 8), np.float32),
+    lambda x, rng: np.zeros((2, 3, 5, 0), np.float32),
+    lambda x, rng: np.zeros((2, 3, 5, 257), np.float32),
+    lambda x, rng: np.lib.stride_tricks.as_strided(x, x.shape, (0, 0, 0, 4)),
+    lambda x, rng: np.ma.masked_array(x, x > 0),
+    lambda x, rng: np.frombuffer(bytearray(961), np.uint8)[1:].view(np.float32).reshape(x.shape),
+    lambda x, rng: np.matrix([[1.0]]),
+    lambda x, rng: np.asfortranarray(x),
+    lambda x, rng: x.view(np.float16),
+    lambda x, rng: x.view("V4"),
+    lambda x, rng: x[:0],
+    lambda x, rng: np.float32(3),
+    lambda x, rng: np.datetime64(1, "s"),
+]
 
 
 def hostile(rng, numbers):
@@ -337,7 +365,7 @@ def hostile(rng, numbers):
     if kind == 0:
         return Liar(rng)
     if kind == 1:
-        return rng.choice(hostile_arrays(rng, numbers))
+        return rng.choice(HOSTILE_ARRAYS)(numbers.standard_normal((2, 3, 5, 8), np.float32), rng)
     if kind == 2:
         rng.mute = rng.random() < 0.2
         return (Mute if rng.mute else Raises)(rng.choice([ValueError("no"), MemoryError(), Own("own"), BufferError("b"), TypeError("t")]))
