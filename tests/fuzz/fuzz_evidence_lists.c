@@ -8,7 +8,8 @@
 #include "tests/fuzz/text_input.h"
 
 /* A folder whose two lists are the input. */
-static char folder[64] = "/tmp/attest_fuzz.XXXXXX", required[96], clocks[96];
+static const char *folder;
+static char required[96], clocks[96];
 
 static void remove_folder(void) {
     unlink(required);
@@ -19,8 +20,7 @@ static void remove_folder(void) {
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
     (void)argv;
-    if (!mkdtemp(folder))
-        finding("no folder %s", folder);
+    folder = input_folder();
     snprintf(required, sizeof required, "%s/required.txt", folder);
     snprintf(clocks, sizeof clocks, "%s/harnesses.txt", folder);
     const char *path = input_file(0, (const uint8_t *)"", 0);

@@ -9,9 +9,10 @@
 #include "base/alloc.h"
 #include "cuda/jit_cache.h"
 #include "tests/fuzz/random_input.h"
+#include "tests/fuzz/text_input.h"
 
 static const char key[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-static char path[64] = "/tmp/attest_fuzz.XXXXXX";
+static const char *path;
 static int folder = -1;
 
 static void remove_folder(void) {
@@ -22,8 +23,7 @@ static void remove_folder(void) {
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc;
     (void)argv;
-    if (!mkdtemp(path))
-        finding("no folder %s", path);
+    path = input_folder();
     folder = att_jit_cache_open(path);
     if (folder < 0)
         finding("%s is no cache", path);

@@ -24,6 +24,17 @@ const char *input_file(int number, const uint8_t *data, size_t size) {
     return files[number].path;
 }
 
+const char *input_folder(void) {
+    static char in_memory[] = "/dev/shm/attest_fuzz.XXXXXX",
+                elsewhere[] = "/tmp/attest_fuzz.XXXXXX";
+    const char *folder = mkdtemp(in_memory);
+    if (!folder)
+        folder = mkdtemp(elsewhere);
+    if (!folder)
+        finding("no folder %s", elsewhere);
+    return folder;
+}
+
 char *input_text(const uint8_t *data, size_t size) {
     char *text = malloc(size + 1);
     if (!text)

@@ -13,6 +13,10 @@
  * number; `number` 0 .. 3. */
 const char *input_file(int number, const uint8_t *data, size_t size);
 
+/* A new folder, in memory where the system has a place for it: once per program, which removes
+ * it. */
+const char *input_folder(void);
+
 /* The bytes with a terminating zero, in memory of exactly that size; the caller frees it. */
 char *input_text(const uint8_t *data, size_t size);
 
