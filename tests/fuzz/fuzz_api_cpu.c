@@ -47,9 +47,15 @@ static att_isa draw_isa(random_input *in) {
 #endif
 }
 
+/* Mostly one: the threads of a pool spin after every run, for longer than most runs take. */
+static int draw_threads(random_input *in) {
+    const uint8_t byte = draw_byte(in);
+    return byte < 192 ? 1 : 2 + byte % (THREADS_MOST - 1);
+}
+
 static att_context *draw_context(random_input *in) {
     const att_isa isa = draw_isa(in);
-    const int threads = (int)draw_between(in, 1, THREADS_MOST), amx = draw_chance(in, 50);
+    const int threads = draw_threads(in), amx = draw_chance(in, 50);
     const att_context_options options = {
         .size = sizeof options,
         .device = ATT_DEVICE_CPU,
