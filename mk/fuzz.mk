@@ -32,7 +32,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libfuzz_parts.a $(BU
 -include $(FUZZ_PARTS:.o=.d) $(FUZZ_OBJECTS:.o=.d)
 .SECONDARY: $(FUZZ_OBJECTS)
 
-.PHONY: fuzz-programs fuzz-build fuzz test-fuzz fuzz-count
+.PHONY: fuzz-programs fuzz-build fuzz fuzz-million test-fuzz fuzz-count
 fuzz-programs: $(addprefix $(BUILD)/tests/fuzz/,$(FUZZ_NAMES)) $(FAKE_LIBS)
 
 # No nvcc: there, kernels are source texts, compiled by the library that ATTEST_LIBNVRTC names.
@@ -55,6 +55,13 @@ fuzz_all     = $(if $(fuzz_ready),$(MAKE) --no-print-directory fuzz-build && \
 SECONDS     ?= 60
 fuzz: virtual
 	@$(call fuzz_all,$(SECONDS),$(shell nproc),keep)
+
+# Until a million executions of each since its last finding, counted over all such runs: it may be ended and begun again.
+# Not fuzz_api_virtual, which would take days.
+fuzz-million:
+	@$(MAKE) --no-print-directory fuzz-build && \
+	    FUZZ=$(FUZZ) FUZZ_CC='$(FUZZ_CC)' PYTHON=$(PYTHON_WITH_NUMPY) $(STEADY) tests/run.sh -j $(shell nproc) \
+	    $(foreach name,$(FUZZ_NAMES) fuzz_python,"tests/fuzz/campaign.sh reach $(name) 1000000")
 
 # More at once than there are processors: each has 30 seconds, so that all finish soon. A fixed seed, so that the verdict
 # is the same for the same code: the search for something new is `make fuzz`.

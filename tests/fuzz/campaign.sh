@@ -3,6 +3,8 @@
 #
 #   tests/fuzz/campaign.sh run HARNESS SECONDS [keep]   from the committed corpus; with keep, inputs that reach something new
 #                                                       stay in $FUZZ/corpus
+#   tests/fuzz/campaign.sh reach HARNESS EXECUTIONS     with keep, by parts, until so many have found nothing; goes on where
+#                                                       an earlier one was ended
 #   tests/fuzz/campaign.sh repeat HARNESS FILE          one input
 #   tests/fuzz/campaign.sh shrink HARNESS               the committed corpus anew: the fewest inputs that reach what it and
 #                                                       $FUZZ/corpus reach
@@ -11,6 +13,7 @@
 # FUZZ is the folder that `make fuzz-build` fills (build/fuzz), VIRTUAL that of `make virtual` (build/virtual), FUZZ_CC its compiler, PYTHON an interpreter with NumPy.
 # FUZZ_SEED, if set, makes a run draw the same inputs again; otherwise every run draws others. FUZZ_RUNS, if set, ends a
 # run after so many executions, if SECONDS (0: no limit) have not ended it before.
+# SIGUSR1 ends a harness early, and what it did counts.
 # What a harness finds is kept in $FUZZ/findings, and the command that repeats it is printed. Each run adds a line to
 # $FUZZ/runs.txt: harness, executions, seconds, findings, commit.
 set -euo pipefail
@@ -93,6 +96,19 @@ run_harness() { # run_harness HARNESS SECONDS [keep]
     return "$status"
 }
 
+reach() { # reach HARNESS EXECUTIONS
+    local left part
+    while left=$(($2 - $(executions_since_finding "$1"))) && ((left > 0)); do
+        part=$((left < 100000 ? left : 100000))
+        FUZZ_RUNS=$part tests/fuzz/campaign.sh run "$1" 0 keep
+    done
+}
+
+executions_since_finding() { # executions_since_finding HARNESS
+    touch "$fuzz/runs.txt"
+    awk -v name="$1" '$1 == name { since = $4 ? 0 : since + $2 } END { print since + 0 }' "$fuzz/runs.txt"
+}
+
 shrink() { # shrink HARNESS
     local name=$1 new
     new=$(mktemp -d)
@@ -147,6 +163,7 @@ case ${1:-} in
 run)
     if [[ $2 == fuzz_python ]]; then run_python "$3"; else run_harness "${@:2}"; fi
     ;;
+reach) reach "$2" "$3" ;;
 repeat)
     program_of "$2"
     "$fuzz/tests/fuzz/$program" "$3"
@@ -154,7 +171,7 @@ repeat)
 shrink) shrink "$2" ;;
 count) count ;;
 *)
-    sed -n '2,16p' "$0" >&2
+    sed -n '2,19p' "$0" >&2
     exit 2
     ;;
 esac
