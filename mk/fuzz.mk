@@ -57,7 +57,7 @@ fuzz: virtual
 	@$(call fuzz_all,$(SECONDS),$(shell nproc),keep)
 
 # Until a million executions of each since its last finding, counted over all such runs: it may be ended and begun again.
-# Not fuzz_api_virtual, which would take days.
+# Not fuzz_api_virtual, which would take 15 hours of a processor.
 fuzz-million:
 	@$(MAKE) --no-print-directory fuzz-build && \
 	    FUZZ=$(FUZZ) FUZZ_CC='$(FUZZ_CC)' PYTHON=$(PYTHON_WITH_NUMPY) $(STEADY) tests/run.sh -j $(shell nproc) \
