@@ -10,8 +10,6 @@
 #include "lab/base/markup.h"
 #include "lab/report/report_view.h"
 
-enum { FALLBACK_COLUMNS = 80 };
-
 static bool wants_color(FILE *stream) {
     const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
     return isatty(fileno(stream)) && term && strcmp(term, "dumb") != 0 &&
@@ -63,7 +61,7 @@ static bool write_report(FILE *out, const cli_options *o, const char *format,
     else if (strcmp(format, "md") == 0)
         lab_report_markdown(out, report);
     else
-        lab_report_terminal(out, report, cli_columns(out, FALLBACK_COLUMNS), wants_color(out));
+        lab_report_terminal(out, report, cli_columns(out, CLI_COLUMNS_USUAL), wants_color(out));
     return true;
 }
 

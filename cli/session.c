@@ -56,9 +56,10 @@ static FILE *text_stream(FILE *under) {
 void cli_session_start(cli_session *session, const cli_options *o) {
     const bool taken = is_stdout(o->json) || is_stdout(o->csv);
     FILE *under = taken ? stderr : stdout;
-    *session = (cli_session){.options = o,
-                             .text = text_stream(under),
-                             .columns = isatty(fileno(under)) ? cli_columns(under, 80) : 0};
+    *session = (cli_session){
+        .options = o,
+        .text = text_stream(under),
+        .columns = isatty(fileno(under)) ? cli_columns(under, CLI_COLUMNS_USUAL) : 0};
 }
 
 cli_exit cli_session_open_documents(cli_session *session) {

@@ -5,6 +5,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
+/* A terminal whose width is not known. */
+enum { CLI_COLUMNS_USUAL = 80 };
+
 /* The width of the stream's terminal; else $COLUMNS; else `fallback`. From 40 to 1000. */
 size_t cli_columns(FILE *stream, size_t fallback);
 

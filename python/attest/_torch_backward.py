@@ -103,14 +103,17 @@ def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None) -> Tuple[
     return d_q, d_k, d_v, d_bias, of_sinks if d_sinks is None else d_sinks, d_alibi
 
 
+def sink_shares(sinks: Tensor, lse: Tensor) -> Tensor:
+    """The weight of its head's sink in every row of log-sums (..., heads, rows); 0 in rows that nothing is summed for."""
+    return torch.where(lse == -math.inf, 0.0, torch.exp(sinks.float().unsqueeze(-1) - lse))
+
+
 def _of_sinks(d_o, o, lse, d_lse, extras, options) -> Tensor:
-    """The gradient of the sinks through O and the log-sums, whose share of a row is exp(sink - log-sum)."""
+    """The gradient of the sinks through O and the log-sums."""
     given, packed = Extras(*extras), lse.dim() == 2
     product = (d_o.float() * o.float()).sum(-1)
     product = product if options.layout == "bhsd" and not packed else product.transpose(-1, -2)  # as lse lies
-    sinks = given.sinks.float().unsqueeze(-1)
-    share = torch.where(lse == -math.inf, 0.0, torch.exp(sinks - lse))
-    terms = share * (d_lse.float() - product)
+    terms = sink_shares(given.sinks, lse) * (d_lse.float() - product)
     if packed:  # rows behind the last sequence hold anything
         rows = torch.arange(lse.shape[1], device=lse.device)
         return torch.where(rows < given.cu_seqlens_q[-1], terms, 0.0).sum(-1)

@@ -7,6 +7,9 @@ from typing import List, Tuple
 import torch
 from torch import Tensor
 
+# The types that attest computes with.
+DTYPES = (torch.float32, torch.float16, torch.bfloat16)
+
 # attention() lays out O like q, whose last axis is the innermost; but not in a release without the exchange table.
 LAID_OUT = hasattr(Tensor, "__dlpack_c_exchange_api__")
 

@@ -164,7 +164,7 @@ def flash_attn_with_kvcache(q: Tensor, k_cache: Tensor, v_cache: Tensor, k: Opti
         raise UnsupportedError("cache_batch_idx and block_table are both given: block_table alone says it all")
     lens = _lengths(cache_seqlens, k_cache, batch, pages)
     if rotary_cos is not None or rotary_sin is not None:
-        check_rotary(q, k, rotary_cos, rotary_sin, k_cache.shape[1] * (1 if block_table is None else block_table.shape[1]))
+        check_rotary(q, k, rotary_cos, rotary_sin, _room(k_cache, pages))
         by_row = causal or window_size != (-1, -1)
         q, k = (turn(x, rotary_cos, rotary_sin, _positions(lens, x, moves), rotary_interleaved) for x, moves in ((q, by_row), (k, True)))
     if k is not None:
@@ -177,9 +177,14 @@ def flash_attn_with_kvcache(q: Tensor, k_cache: Tensor, v_cache: Tensor, k: Opti
     return (o, lse) if return_softmax_lse else o
 
 
+def _room(k_cache, pages) -> int:
+    """The keys that an entry of the cache has room for."""
+    return k_cache.shape[1] * (1 if pages is None else pages.shape[1])
+
+
 def _lengths(cache_seqlens, k_cache, batch, pages) -> Tensor:
     if cache_seqlens is None:
-        cache_seqlens = k_cache.shape[1] * (1 if pages is None else pages.shape[1])
+        cache_seqlens = _room(k_cache, pages)
     if isinstance(cache_seqlens, int):
         return torch.full((batch,), cache_seqlens, dtype=torch.int32, device=k_cache.device)
     return cache_seqlens.to(torch.int32).contiguous()

@@ -34,11 +34,15 @@ class Layout(NamedTuple):
         return sum(self.lengths[piece] for piece in self.pieces_of(rank))
 
 
+def _check_ranks(ranks: int) -> None:
+    if ranks < 1:
+        raise ValueError(f"ranks is {ranks}; expected 1 or more")
+
+
 def checked(lengths: Iterable[int], owners: Iterable[int], ranks: int) -> Tuple[Tuple[int, ...], Tuple[int, ...], int]:
     """The fields of a Layout, with every row on a rank that exists."""
     lengths, owners = tuple(map(int, lengths)), tuple(map(int, owners))
-    if ranks < 1:
-        raise ValueError(f"ranks is {ranks}; expected 1 or more")
+    _check_ranks(ranks)
     if len(lengths) != len(owners):
         raise ValueError(f"there are {len(lengths)} lengths and {len(owners)} owners; expected one of each per piece")
     for piece, (rows, owner) in enumerate(zip(lengths, owners)):
@@ -65,8 +69,7 @@ def zigzag(rows: int, ranks: int, pieces: Optional[int]) -> Layout:
 
 
 def _pieces(pieces: Optional[int], ranks: int, runs: int) -> int:
-    if ranks < 1:
-        raise ValueError(f"ranks is {ranks}; expected 1 or more")
+    _check_ranks(ranks)
     if pieces is None:
         return runs * ranks
     if pieces < 1 or pieces % (runs * ranks):

@@ -27,6 +27,7 @@ from .. import Error, UnsupportedError
 from .. import _torch_formula as formula
 from .. import _torch_spans as _spans
 from .._torch_attention import Recorded, Transformed, attention, forward, is_plain, is_transformed, needs_gradient
+from .._torch_layout import DTYPES as _DTYPES
 from .._torch_layout import autocast as _autocast
 from .._torch_merge import merge
 from .._torch_moe import moe
@@ -38,7 +39,6 @@ from .._torch_report import Call, Report, count, count_served, original, put, re
 __all__ = ["Call", "Report", "attention", "disable", "enable", "merge", "moe", "register_transformers",
            "scaled_dot_product_attention", "why_not"]
 
-_DTYPES = (torch.float32, torch.float16, torch.bfloat16)
 
 # ------------------------------------------------------------------------------------------------- the drop-in
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from typing import Optional, Sequence
 
-import torch
 from torch import Tensor
 
 from ..._parallel.band import Mask
-
-DTYPES = (torch.float32, torch.bfloat16, torch.float16)
+from ..._torch_layout import DTYPES
 
 
 def check(q: Tensor, k: Tensor, v: Tensor, lengths: Sequence[Optional[Tensor]], sinks: Optional[Tensor],

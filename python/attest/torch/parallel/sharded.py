@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..._parallel.parts import Parts
 from ..._parallel.tree import Tree
+from ..._torch_backward import sink_shares
 from . import pieces
 from .agreement import agree, header_of, next_call
 from .exchange import Exchange
@@ -166,6 +167,5 @@ class Sharded(torch.autograd.Function):
         d_sinks = None
         if sinks is not None and ctx.needs_input_grad[4]:
             delta = (d_o.float() * o.float()).sum(-1)
-            shares = torch.exp(sinks[None, :, None] - lse).masked_fill(lse == -torch.inf, 0)  # of rows that see nothing
-            d_sinks = -(shares * delta).sum((0, 2))
+            d_sinks = -(sink_shares(sinks, lse) * delta).sum((0, 2))
         return None, d_q, d_k, d_v, d_sinks, d_alibi
