@@ -69,6 +69,7 @@ typedef struct att_moe_params {
     int *tile_starts;    /* (local_experts + 1): its first tile of tile_rows positions */
     int *tile_experts;   /* per tile, its expert, counted from first_expert */
     int *slot_at;        /* per position */
+    int *counters;       /* items taken of the first and of the second product (sm_90) */
     int *few_table;      /* few tokens: how many tiles; of each, expert, count and slots */
     void *h;             /* (positions, h_pitch), of DTYPE; 0 past `inner`; few tokens: slots */
     void *parts;         /* (slots, part_pitch): float32, or as ATT_MOE_PARTS_16 says */

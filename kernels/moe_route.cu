@@ -124,6 +124,8 @@ DEVICE void publish(const att_moe_params *p, const int *totals, const int *start
     }
     for (int e = threadIdx.x; p->counts && e <= p->experts; e += 32 * WARPS)
         p->counts[e] = totals[e];
+    if (threadIdx.x < 2)
+        p->counters[threadIdx.x] = 0;
 }
 
 /* Assign positions to the slots of the block. */

@@ -1,9 +1,9 @@
 /* moe_sm90.cu: the first product of a layer of experts on Hopper, and the activation
  * COMPUTES h = act(W1 x + b1, W3 x + b3) for the slots of an expert; persistent blocks take
- *          (tile of TILE_M positions, columns of h) in turn
- * TILE     TILE_M positions x 2 TILE_N rows of weights: TILE_N columns of h with a gate, twice
- *          as many without
- * THREADS  one warpgroup that loads, TILE_M / 64 that multiply 64 positions each
+ *          (tile of up to TILE_M positions, columns of h) from a counter
+ * TILE     2 TILE_N rows of weights x up to TILE_M positions: TILE_N columns of h with a gate,
+ *          twice as many without
+ * THREADS  one warpgroup that loads, TILE_N / 64 that multiply 64 rows of gate and of up each
  * SMEM     moe_sm90_tile.cuh
  * FLOW     weights are loaded by the copy engine; rows of x are gathered by the loading threads
  *          and published LAG slots of the ring later
@@ -12,17 +12,17 @@
  * LIMITS   float16 and bfloat16; weights stored as (columns, depth); rows of x and of weights
  *          are whole vectors of 16 bytes
  * WHY      Hopper's copy engine reads boxes, not lists of rows. The few bytes of x that a tile
- *          needs are loaded with cp.async, so that no sorted copy of x is needed. A warpgroup
- *          whose 64 positions do not exist multiplies nothing */
+ *          needs are loaded with cp.async, so that no sorted copy of x is needed. With weights
+ *          as the left operand, a product costs what its positions cost, in multiples of 16; as
+ *          the right one, in multiples of 64, and experts of 130 tokens paid for 192 or read
+ *          their weights twice */
 /* 2 TILE_N as a literal, since it is pasted into names. */
 #if TILE_N == 128
 #define B_ROWS 256
-#elif TILE_N == 64
-#define B_ROWS 128
 #else
-#define B_ROWS 64
+#define B_ROWS 128
 #endif
-static_assert(B_ROWS == 2 * TILE_N, "tiles of 32, 64 or 128 columns");
+static_assert(B_ROWS == 2 * TILE_N, "tiles of 64 or 128 columns");
 #include "kernels/async_copy.cuh"
 #include "kernels/moe_activation.cuh"
 #include "kernels/moe_gate.cuh"
@@ -30,47 +30,52 @@ static_assert(B_ROWS == 2 * TILE_N, "tiles of 32, 64 or 128 columns");
 #include "kernels/programmatic_launch.cuh"
 
 #define LAG         2
-#define ROWS_LOADED (TILE_M * 8 / WARPGROUP) /* per thread: a chunk of 16 bytes of each */
+#define ROWS_LOADED (TILE_M / TILE_UNIT) /* per thread: a chunk of 16 bytes of each */
+#define CHUNK       8                    /* elements of 16 bytes */
 static_assert(LAG <= STAGES - 2, "the place that is filled next was left before the one that is waited for");
+static_assert(WARPGROUP / CHUNK == TILE_UNIT, "the loading threads load a unit of positions at a time");
 
 /* --------------------------------------------------------------------------------- loading */
 
-/* Load the two boxes of weights: gate and up, or the first and the second half of the rows. */
+/* Load the two halves of a tile of weights: gate and up, or twice as many rows. Gate and up by
+ * turns have a map each, of every other row. */
 DEVICE void load_weights(const att_moe_sm90_params *h, const tile_work *w, unsigned to, unsigned barrier, int depth) {
     const att_moe_params *p = &h->moe;
     const int column = w->step * p->up_columns;
-    const bool gated = p->flags & ATT_MOE_GATED, by_turns = gated && p->gate == ATT_MOE_GATE_BY_TURNS;
-    const int first = by_turns ? 2 * column : column;
-    const int second = !gated || by_turns ? first + TILE_N : p->gate == ATT_MOE_GATE_APART ? column : column + p->inner;
-    mbarrier_expect(barrier, B_ROWS * ROW_BYTES);
-    tma_load_4d(to, &h->w, barrier, depth, first, w->expert, 0);
-    tma_load_4d(to + TILE_N * ROW_BYTES, &h->w3, barrier, depth, second, w->expert, 0);
+    const bool gated = p->flags & ATT_MOE_GATED;
+    const int second = !gated ? column + TILE_N : p->gate == ATT_MOE_GATE_THEN_UP ? column + p->inner : column;
+    mbarrier_expect(barrier, WEIGHTS_BYTES);
+    tma_load_4d(to, &h->w, barrier, depth, column, w->expert, 0);
+    tma_load_4d(to + HALF_ROWS * ROW_BYTES, &h->w3, barrier, depth, second, w->expert, 0);
 }
 
 /* The slots of this thread's rows; -1 if a row does not exist. */
 DEVICE void find_slots(const att_moe_params *p, const tile_work *w, int slots[ROWS_LOADED]) {
 #pragma unroll
     for (int i = 0; i < ROWS_LOADED; i++) {
-        const int r = threadIdx.x % WARPGROUP / 8 + i * (WARPGROUP / 8);
+        const int r = threadIdx.x % WARPGROUP / CHUNK + i * TILE_UNIT;
         slots[i] = r < w->count ? p->slot_at[w->first + r] : -1;
     }
 }
 
-/* The addresses of those rows of x, at the thread's chunk; 0 if a row does not exist. */
-DEVICE void point_rows(const att_moe_params *p, const int slots[ROWS_LOADED], const half_bits *rows[ROWS_LOADED]) {
+/* Where those rows of x begin, in chunks; -1 if a row does not exist. */
+DEVICE void find_rows(const att_moe_params *p, const int slots[ROWS_LOADED], int rows[ROWS_LOADED]) {
+    const int pitch = (int)(p->x_row / CHUNK);
 #pragma unroll
     for (int i = 0; i < ROWS_LOADED; i++)
-        rows[i] = slots[i] >= 0 ? (const half_bits *)p->x + slots[i] / p->k * p->x_row + threadIdx.x % 8 * 8 : 0;
+        rows[i] = slots[i] >= 0 ? slots[i] / p->k * pitch : -1;
 }
 
-DEVICE void load_rows(const att_moe_params *p, const half_bits *const rows[ROWS_LOADED], unsigned to, int depth) {
-    const int thread = threadIdx.x % WARPGROUP;
-    const bool within = depth + thread % 8 * 8 < p->hidden;
+DEVICE void load_rows(const att_moe_params *p, const int rows[ROWS_LOADED], int units, unsigned to, int depth) {
+    const int thread = threadIdx.x % WARPGROUP, chunk = thread % CHUNK;
+    const bool within = depth + chunk * CHUNK < p->hidden;
+    const uint4 *x = (const uint4 *)p->x + depth / CHUNK + chunk;
 #pragma unroll
     for (int i = 0; i < ROWS_LOADED; i++) {
-        const bool there = within && rows[i];
-        async_copy_16(to + swizzled(thread / 8 + i * (WARPGROUP / 8), thread % 8, ROW_BYTES), there ? rows[i] + depth : p->x,
-                      there ? 16 : 0);
+        const bool there = within && rows[i] >= 0;
+        if (i < units)
+            async_copy_16(to + swizzled(thread / CHUNK + i * TILE_UNIT, chunk, ROW_BYTES), there ? x + rows[i] : (const uint4 *)p->x,
+                          there ? 16 : 0);
     }
     async_commit();
 }
@@ -86,28 +91,54 @@ DEVICE void deliver(unsigned shared, ring *late) {
  * slots. */
 typedef struct lookout {
     scout s;
+    int parity; /* of the item */
     bool has_slots;
     int slots[ROWS_LOADED];
 } lookout;
 
-DEVICE void look_ahead(lookout *l, const att_moe_params *p) {
-    if (l->s.known != SCOUT_ALL) {
-        scout_ahead(&l->s, p, p->up_steps);
-    } else if (!l->has_slots) {
-        const tile_work w = scout_work(&l->s, p->up_steps);
-        find_slots(p, &w, l->slots);
-        l->has_slots = true;
+/* One thread takes a number, and some slots later tells it to the others. There are two places
+ * for it: a thread reads one before it comes to the barrier of the other. */
+DEVICE void share_number(lookout *l, char *base) {
+    int *number = (int *)(base + NUMBERS_AT) + l->parity;
+    if (threadIdx.x % WARPGROUP == 0)
+        *number = l->s.item;
+    named_barrier_wait(BARRIER_LOAD, WARPGROUP);
+    l->s.item = *number;
+    l->parity ^= 1;
+}
+
+DEVICE void look_ahead(lookout *l, const att_moe_params *p, char *base) {
+    switch (l->s.known) {
+    case SCOUT_NOTHING:
+        if (threadIdx.x % WARPGROUP == 0)
+            scout_ask(&l->s);
+        l->s.known = SCOUT_NUMBER;
+        break;
+    case SCOUT_NUMBER:
+        share_number(l, base);
+        scout_expert(&l->s, p);
+        break;
+    case SCOUT_EXPERT:
+        scout_place(&l->s, p);
+        break;
+    default:
+        if (!l->has_slots) {
+            const tile_work w = scout_work(&l->s);
+            find_slots(p, &w, l->slots);
+            l->has_slots = true;
+        }
     }
 }
 
-DEVICE bool take_item(lookout *l, const att_moe_params *p, tile_work *w, const half_bits *rows[ROWS_LOADED]) {
-    if (!scout_take(&l->s, p, p->up_steps, w))
-        return false;
-    if (!l->has_slots)
-        find_slots(p, w, l->slots);
-    point_rows(p, l->slots, rows);
+/* The next item, its rows, and whether it exists. */
+DEVICE bool take_item(lookout *l, const att_moe_params *p, char *base, tile_work *w, int rows[ROWS_LOADED]) {
+    while (!l->has_slots)
+        look_ahead(l, p, base);
+    *w = scout_work(&l->s);
+    find_rows(p, l->slots, rows);
     l->has_slots = false;
-    return true;
+    l->s.known = SCOUT_NOTHING;
+    return w->count > 0;
 }
 
 DEVICE void produce(const att_moe_sm90_params *h, char *base) {
@@ -115,11 +146,12 @@ DEVICE void produce(const att_moe_sm90_params *h, char *base) {
     const unsigned shared = shared_address(base);
     const bool first_thread = threadIdx.x % WARPGROUP == 0;
     ring r = {0, 1}, late = {0, 0};
-    int behind = 0;
-    lookout ahead = {scout_begin(p), false};
+    int behind = 0, n = 0;
+    lookout ahead = {scout_begin(p, p->counters, p->up_steps), 0, false};
     tile_work w;
-    const half_bits *rows[ROWS_LOADED];
-    for (int n = 0; take_item(&ahead, p, &w, rows); n++) {
+    int rows[ROWS_LOADED];
+    for (; take_item(&ahead, p, base, &w, rows); n++) {
+        const int units = units_of(&w);
         if (first_thread)
             *work_at(base, n) = w;
 #pragma unroll 1
@@ -127,8 +159,8 @@ DEVICE void produce(const att_moe_sm90_params *h, char *base) {
             const unsigned tile = shared + r.place * STAGE_BYTES;
             mbarrier_wait(empty(shared, r.place), r.parity);
             if (first_thread)
-                load_weights(h, &w, tile + A_BYTES, full(shared, r.place), depth);
-            load_rows(p, rows, tile, depth);
+                load_weights(h, &w, tile, full(shared, r.place), depth);
+            load_rows(p, rows, units, tile + WEIGHTS_BYTES, depth);
             advance(&r);
             if (behind == LAG) {
                 ASYNC_WAIT(LAG);
@@ -137,143 +169,155 @@ DEVICE void produce(const att_moe_sm90_params *h, char *base) {
                 behind++;
             }
             if (depth % (LOOK_EVERY * DEPTH) == 0)
-                look_ahead(&ahead, p);
+                look_ahead(&ahead, p, base);
         }
     }
     ASYNC_WAIT(0);
     for (; behind > 0; behind--)
         deliver(shared, &late);
-}
-
-/* ---------------------------------------------------------------------------------- biases */
-
-/* The bias of row i of the tile of weights: of gate or up, for a column of h. */
-DEVICE float bias_at(const att_moe_params *p, const tile_work *w, int i) {
-    const bool gated = p->flags & ATT_MOE_GATED, by_turns = gated && p->gate == ATT_MOE_GATE_BY_TURNS;
-    const bool is_up = by_turns ? i % 2 : gated && i >= TILE_N;
-    const int column = by_turns ? i / 2 : i - (is_up ? TILE_N : 0);
-    return gate_bias(p, w->expert, w->step * p->up_columns + column, is_up);
+    /* The end takes a slot of the ring as well. */
+    mbarrier_wait(empty(shared, r.place), r.parity);
+    if (first_thread) {
+        *work_at(base, n) = w;
+        mbarrier_arrive(full(shared, r.place));
+    }
+    mbarrier_arrive(full(shared, r.place));
 }
 
 /* ------------------------------------------------------------------------------ activation */
 
-/* A warp's rows of h: 64 columns at a time are collected and stored. */
+/* Where a warp's columns of h go: those of the first half of the weights' tile and, without a
+ * gate, of the second. */
 typedef struct rows_out {
     const att_moe_params *p;
     const tile_work *w;
     unsigned out;
-    int lane, row0; /* the warp's first row in the tile */
+    int column;
 } rows_out;
 
-DEVICE void store_columns(const rows_out *o, int c0, int columns) {
+/* Store 16 columns from `column` on of the i-th unit of positions. */
+DEVICE void store_unit(const rows_out *o, int i, int column, const unsigned pairs[4]) {
     const att_moe_params *p = o->p;
-    const int column = o->w->step * p->up_columns + c0 + o->lane % 8 * 8;
-    __syncwarp();
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int r = o->row0 + chunk_row(i);
-        if (o->lane % 8 * 8 < columns && r < o->w->count && column < p->h_pitch)
-            store_16((half_bits *)p->h + (o->w->first + r) * p->h_pitch + column, take_chunk(o->out, i));
-    }
-    __syncwarp();
+    const int position = i * TILE_UNIT + threadIdx.x % 32 / 2, c = column + threadIdx.x % 2 * CHUNK;
+    put_unit(o->out, pairs);
+    if (position < o->w->count && c < p->h_pitch)
+        store_16((half_bits *)p->h + (o->w->first + position) * p->h_pitch + c, take_chunk(o->out));
 }
 
-/* SwiGLU, with gate in the first half of the columns and up in the second. */
-DEVICE void finish_swiglu(const rows_out *o, const float d[B_ROWS / 2]) {
-    const int columns = min(TILE_N, 64);
+/* The activations that are compiled for themselves; everything else goes through a loop that is
+ * not unrolled. */
+DEVICE void finish_swiglu(const rows_out *o, const results *d, int units) {
 #pragma unroll
-    for (int c0 = 0; c0 < TILE_N; c0 += columns) {
+    for (int i = 0; i < ROWS_LOADED; i++) {
+        if (i >= units)
+            break;
+        unsigned pairs[4];
 #pragma unroll
-        for (int i = 0; i < columns / 4; i++) {
-            const float *g = d + c0 / 2 + i * 2, *u = g + TILE_N / 2;
-            put_pair(o->out, o->lane / 4 + i % 2 * 8, i / 2 * 8 + o->lane % 4 * 2, pack_16(DTYPE, swiglu(g[0], u[0]), swiglu(g[1], u[1])));
+        for (int j = 0; j < 4; j++) {
+            const float *g = d->first + i * 8 + j * 2, *u = d->second + i * 8 + j * 2;
+            pairs[j] = pack_16(DTYPE, swiglu(g[0], u[0]), swiglu(g[1], u[1]));
         }
-        store_columns(o, c0, columns);
+        store_unit(o, i, o->column, pairs);
     }
 }
 
-/* The clamped SwiGLU of gpt-oss, with gate and up in neighbouring columns. A lane has one
- * column of two rows, and its neighbour the next column of the same rows. They swap, so that
- * each has a pair of columns of one row. */
-DEVICE void finish_clamped_turns(const rows_out *o, const float d[B_ROWS / 2]) {
-    const int columns = min(TILE_N, 64);
-    const bool odd = o->lane % 2;
+DEVICE void finish_clamped(const rows_out *o, const results *d, int units) {
+    const float alpha = o->p->alpha, limit = o->p->limit;
 #pragma unroll
-    for (int c0 = 0; c0 < TILE_N; c0 += columns) {
+    for (int i = 0; i < ROWS_LOADED; i++) {
+        if (i >= units)
+            break;
+        unsigned pairs[4];
 #pragma unroll
-        for (int j = 0; j < columns / 4; j++) {
-            const float *x = d + c0 + j * 4;
-            const float upper = swiglu_clamped(x[0], x[1], o->p->alpha, o->p->limit);
-            const float lower = swiglu_clamped(x[2], x[3], o->p->alpha, o->p->limit);
-            const float other = __shfl_xor_sync(0xffffffffu, odd ? upper : lower, 1);
-            put_pair(o->out, o->lane / 4 + (odd ? 8 : 0), j * 4 + (o->lane % 4 & 2),
-                     odd ? pack_16(DTYPE, other, lower) : pack_16(DTYPE, upper, other));
+        for (int j = 0; j < 4; j++) {
+            const float *g = d->first + i * 8 + j * 2, *u = d->second + i * 8 + j * 2;
+            pairs[j] = pack_16(DTYPE, swiglu_clamped(g[0], u[0], alpha, limit), swiglu_clamped(g[1], u[1], alpha, limit));
         }
-        store_columns(o, c0, columns);
+        store_unit(o, i, o->column, pairs);
     }
 }
 
-/* Everything else. The loop is not unrolled: results are shifted to the registers that it
- * reads, four at a time. */
-DEVICE void finish_any(const rows_out *o, float d[B_ROWS / 2]) {
+/* Results are shifted to the registers that the loop reads, a unit at a time. */
+DEVICE void finish_any(const rows_out *o, results *d, int units) {
     const att_moe_params *p = o->p;
-    const bool gated = p->flags & ATT_MOE_GATED, by_turns = gated && p->gate == ATT_MOE_GATE_BY_TURNS;
-    const int all = gated ? TILE_N : B_ROWS, each = by_turns ? 4 : 8;
+    const bool gated = p->flags & ATT_MOE_GATED;
 #pragma unroll 1
-    for (int c0 = 0; c0 < all; c0 += each) {
-        const int c = (c0 + o->lane % 4 * (by_turns ? 1 : 2)) % 64;
+    for (int i = 0; i < units; i++) {
+        unsigned pairs[4];
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const float *x = d + half * 2, *u = x + TILE_N / 2;
-            const int row = o->lane / 4 + half * 8;
-            const float first = activate(p, x[0], by_turns ? x[1] : u[0]);
-            if (by_turns)
-                put_one(o->out, row, c, first);
-            else
-                put_pair(o->out, row, c, pack_16(DTYPE, first, activate(p, x[1], u[1])));
+        for (int j = 0; j < 4; j++)
+            pairs[j] = pack_16(DTYPE, activate(p, d->first[2 * j], d->second[2 * j]), activate(p, d->first[2 * j + 1], d->second[2 * j + 1]));
+        store_unit(o, i, o->column, pairs);
+        if (!gated) {
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                pairs[j] = pack_16(DTYPE, activate(p, d->second[2 * j], 0.0f), activate(p, d->second[2 * j + 1], 0.0f));
+            store_unit(o, i, o->column + TILE_N, pairs);
         }
 #pragma unroll
-        for (int i = 0; i + 4 < B_ROWS / 2; i++)
-            d[i] = d[i + 4];
-        if ((c0 + each) % 64 == 0 || c0 + each == all)
-            store_columns(o, c0 / 64 * 64, min(all, 64));
+        for (int j = 0; j + 8 < TILE_M / 2; j++) {
+            d->first[j] = d->first[j + 8];
+            d->second[j] = d->second[j + 8];
+        }
     }
 }
 
-DEVICE void finish(const rows_out *o, float d[B_ROWS / 2]) {
+DEVICE void finish(const rows_out *o, results *d, int units) {
     const att_moe_params *p = o->p;
-    const bool gated = p->flags & ATT_MOE_GATED, by_turns = p->gate == ATT_MOE_GATE_BY_TURNS;
-    if (gated && !by_turns && p->activation == ATT_MOE_ACT_SWIGLU)
-        finish_swiglu(o, d);
-    else if (gated && by_turns && p->activation == ATT_MOE_ACT_CLAMPED)
-        finish_clamped_turns(o, d);
+    const bool gated = p->flags & ATT_MOE_GATED;
+    if (gated && p->activation == ATT_MOE_ACT_SWIGLU)
+        finish_swiglu(o, d, units);
+    else if (gated && p->activation == ATT_MOE_ACT_CLAMPED)
+        finish_clamped(o, d, units);
     else
-        finish_any(o, d);
+        finish_any(o, d, units);
 }
 
-#define BIAS(i) bias_at(p, &w, i)
+/* The biases of the lane's two rows of each half: [half][row]. */
+typedef struct lane_biases {
+    float of[2][2];
+} lane_biases;
+
+DEVICE lane_biases find_biases(const rows_out *o) {
+    const bool gated = o->p->flags & ATT_MOE_GATED;
+    lane_biases b;
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+#pragma unroll
+        for (int row = 0; row < 2; row++)
+            b.of[half][row] = gate_bias(o->p, o->w->expert, o->column + threadIdx.x % 32 / 4 + row * 8 + (gated ? 0 : half * TILE_N),
+                                        gated && half);
+    return b;
+}
+
+DEVICE void add_biases(results *d, const lane_biases *b) {
+#pragma unroll
+    for (int i = 0; i < TILE_M / 2; i++) {
+        d->first[i] += b->of[0][i / 2 % 2];
+        d->second[i] += b->of[1][i / 2 % 2];
+    }
+}
 
 DEVICE void consume(const att_moe_params *p, char *base) {
     const unsigned shared = shared_address(base);
-    const int group = threadIdx.x / WARPGROUP, steps = (p->hidden + DEPTH - 1) / DEPTH;
-    const int items = p->tile_starts[p->local_experts] * p->up_steps;
+    const int steps = (p->hidden + DEPTH - 1) / DEPTH;
     const bool has_biases = p->b1 || p->b3;
     ring r = {0, 0};
-    for (int n = 0, item = blockIdx.x; item < items; n++, item += gridDim.x) {
+    for (int n = 0;; n++) {
         mbarrier_wait(full(shared, r.place), r.parity);
         const tile_work w = *work_at(base, n);
-        if (group * GROUP_ROWS >= w.count) {
-            pass_by(shared, &r, steps);
-            continue;
-        }
-        float d[B_ROWS / 2];
+        if (w.count == 0)
+            return;
+        const int units = uniform(units_of(&w));
+        const rows_out o = {p, &w, out_of_warp(shared), w.step * p->up_columns + warp_row()};
+        lane_biases biases;
         if (has_biases)
-            BRING_BIASES(base, BIAS);
-        multiply(d, shared, &r, steps);
+            biases = find_biases(&o);
+        results d;
+        multiply(&d, shared, &r, steps, units);
         if (has_biases)
-            add_biases(d, base);
-        const rows_out o = {p, &w, out_of_warp(shared), (int)threadIdx.x % 32, (int)threadIdx.x / 32 * OUT_ROWS};
-        finish(&o, d);
+            add_biases(&d, &biases);
+        finish(&o, &d, units);
     }
 }
 

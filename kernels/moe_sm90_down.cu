@@ -1,9 +1,9 @@
 /* moe_sm90_down.cu: the second product of a layer of experts on Hopper
- * COMPUTES part = W2 h + b2 for the slots of an expert; persistent blocks take (tile of TILE_M
- *          positions, TILE_N columns of y) in turn
+ * COMPUTES part = W2 h + b2 for the slots of an expert; persistent blocks take (tile of up to
+ *          TILE_M positions, TILE_N columns of y) from a counter
  * TILE     as moe_sm90.cu, with TILE_N rows of weights
  * FLOW     both operands are loaded by the copy engine: rows of h are in the order of
- *          positions. Rows of a tile that belong to the next expert are multiplied but not
+ *          positions. Rows of a unit that belong to the next expert are multiplied but not
  *          stored
  * NUMERICS float32 sums, stored unrounded, or weighted and rounded to DTYPE (ATT_MOE_PARTS_16):
  *          moe_combine adds up a token's parts */
@@ -13,31 +13,57 @@
 #include "kernels/programmatic_launch.cuh"
 
 DEVICE void load_weights(const att_moe_sm90_params *h, const tile_work *w, unsigned shared, int place, int depth) {
-    mbarrier_expect(full(shared, place), STAGE_BYTES);
-    tma_load_4d(shared + place * STAGE_BYTES + A_BYTES, &h->w, full(shared, place), depth, w->step * TILE_N, w->expert, 0);
+    mbarrier_expect(full(shared, place), WEIGHTS_BYTES + units_of(w) * TILE_UNIT * ROW_BYTES);
+    tma_load_4d(shared + place * STAGE_BYTES, &h->w, full(shared, place), depth, w->step * TILE_N, w->expert, 0);
 }
 
 DEVICE void load_h(const att_moe_sm90_params *h, const tile_work *w, unsigned shared, int place, int depth) {
-    tma_load_4d(shared + place * STAGE_BYTES, &h->h, full(shared, place), depth, w->first, 0, 0);
+    const unsigned to = shared + place * STAGE_BYTES + WEIGHTS_BYTES;
+    for (int i = 0; i < units_of(w); i++)
+        tma_load_4d(to + i * TILE_UNIT * ROW_BYTES, &h->h, full(shared, place), depth, w->first + i * TILE_UNIT, 0, 0);
+}
+
+DEVICE void look_ahead(scout *s, const att_moe_params *p) {
+    switch (s->known) {
+    case SCOUT_NOTHING:
+        scout_ask(s);
+        s->known = SCOUT_NUMBER;
+        break;
+    case SCOUT_NUMBER:
+        scout_expert(s, p);
+        break;
+    case SCOUT_EXPERT:
+        scout_place(s, p);
+        break;
+    default:
+        break;
+    }
+}
+
+DEVICE bool take_item(scout *s, const att_moe_params *p, tile_work *w) {
+    while (s->known != SCOUT_ALL)
+        look_ahead(s, p);
+    *w = scout_work(s);
+    s->known = SCOUT_NOTHING;
+    return w->count > 0;
 }
 
 /* The previous kernel has waited for the sorting kernel. The locations of tiles may therefore
- * be read before the previous kernel has ended, and weights of the first item may already be
- * loaded. */
+ * be read, and items taken, before the previous kernel has ended; weights of the first item may
+ * already be loaded. */
 DEVICE void produce(const att_moe_sm90_params *h, char *base) {
     const att_moe_params *p = &h->moe;
     const unsigned shared = shared_address(base);
     const int early = min(STAGES, (p->inner + DEPTH - 1) / DEPTH) * DEPTH;
     ring r = {0, 1};
-    scout ahead = scout_begin(p);
+    scout ahead = scout_begin(p, p->counters + 1, p->down_steps);
     tile_work w;
-    if (!scout_take(&ahead, p, p->down_steps, &w))
-        return;
-    for (int depth = 0; depth < early; depth += DEPTH)
+    int n = 0;
+    bool there = take_item(&ahead, p, &w);
+    for (int depth = 0; there && depth < early; depth += DEPTH)
         load_weights(h, &w, shared, depth / DEPTH, depth);
     wait_for_previous_kernel();
-    int n = 0;
-    do {
+    for (; there; n++) {
         *work_at(base, n) = w;
 #pragma unroll 1
         for (int depth = 0; depth < p->inner; depth += DEPTH) {
@@ -47,110 +73,121 @@ DEVICE void produce(const att_moe_sm90_params *h, char *base) {
             load_h(h, &w, shared, r.place, depth);
             advance(&r);
             if (depth % (LOOK_EVERY * DEPTH) == 0)
-                scout_ahead(&ahead, p, p->down_steps);
+                look_ahead(&ahead, p);
         }
-        n++;
-    } while (scout_take(&ahead, p, p->down_steps, &w));
+        there = take_item(&ahead, p, &w);
+    }
+    mbarrier_wait(empty(shared, r.place), r.parity);
+    *work_at(base, n) = w;
+    mbarrier_arrive(full(shared, r.place));
 }
 
-/* A warp's rows of the tile. */
+/* ------------------------------------------------------------------------- results' way out */
+
+/* A position's slot, -1 if the position does not exist, and its weight. */
+typedef struct slot_weight {
+    int slot;
+    float weight;
+} slot_weight;
+
+/* Where a warp's columns go. */
 typedef struct rows_out {
     const att_moe_params *p;
     const tile_work *w;
     unsigned out;
-    int lane, row0;
-    float weight[2];      /* of the two rows whose results the lane has */
-    half_bits *parts[4];  /* the rows of which the lane stores a chunk; 0: none */
+    int column; /* of the first half of the weights' tile */
+    slot_weight *slots;
 } rows_out;
 
-/* Looked up before the product. */
-DEVICE void find_rows(rows_out *o) {
+/* Looked up before the product, by a warpgroup for itself. */
+DEVICE void find_slots(const rows_out *o) {
     const att_moe_params *p = o->p;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int r = o->row0 + half * 8 + o->lane / 4;
-        o->weight[half] = r < o->w->count ? p->slot_weights[p->slot_at[o->w->first + r]] : 0.0f;
+    named_barrier_wait(1 + threadIdx.x / WARPGROUP, WARPGROUP); /* the previous item's have been read */
+    for (int i = threadIdx.x % WARPGROUP; i < TILE_M; i += WARPGROUP) {
+        slot_weight s = {-1, 0.0f};
+        if (i < o->w->count) {
+            s.slot = p->slot_at[o->w->first + i];
+            s.weight = p->flags & ATT_MOE_PARTS_16 ? p->slot_weights[s.slot] : 1.0f;
+        }
+        o->slots[i] = s;
     }
+    named_barrier_wait(1 + threadIdx.x / WARPGROUP, WARPGROUP);
+}
+
+/* Store in float32, directly from registers: eight lanes store 32 bytes of a row. */
+DEVICE void store_wide(const rows_out *o, const float x[8], int i, int column) {
+    const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const int r = o->row0 + chunk_row(i);
-        o->parts[i] = r < o->w->count ? (half_bits *)p->parts + p->slot_at[o->w->first + r] * p->part_pitch : 0;
+    for (int e = 0; e < 8; e++) {
+        const int slot = o->slots[i * TILE_UNIT + e / 4 * 8 + lane % 4 * 2 + e % 2].slot, c = column + e / 2 % 2 * 8 + lane / 4;
+        if (slot >= 0 && c < o->p->hidden)
+            ((float *)o->p->parts)[slot * o->p->part_pitch + c] = x[e];
     }
 }
 
-DEVICE float bias_at(const att_moe_params *p, const tile_work *w, int c) {
-    return c < p->hidden ? load_as_float(p->b2, w->expert * p->b2_expert + c, p->dtype_bias) : 0.0f;
+/* Store weighted, in 16 bits, 16 bytes at a time. */
+DEVICE void store_narrow(const rows_out *o, const float x[8], int i, int column) {
+    const int lane = threadIdx.x % 32, c = column + lane % 2 * 8;
+    const slot_weight *own = o->slots + i * TILE_UNIT + lane % 4 * 2;
+    const float w0 = own[0].weight, w1 = own[1].weight, w2 = own[8].weight, w3 = own[9].weight;
+    const unsigned pairs[4] = {pack_16(DTYPE, x[0] * w0, x[1] * w1), pack_16(DTYPE, x[2] * w0, x[3] * w1),
+                               pack_16(DTYPE, x[4] * w2, x[5] * w3), pack_16(DTYPE, x[6] * w2, x[7] * w3)};
+    put_unit(o->out, pairs);
+    const int slot = o->slots[i * TILE_UNIT + lane / 2].slot;
+    if (slot >= 0 && c < o->p->hidden)
+        store_16((half_bits *)o->p->parts + slot * o->p->part_pitch + c, take_chunk(o->out));
 }
 
-/* Store in float32, directly from registers. Rows of parts are padded to whole pairs. */
-DEVICE void store_wide(const rows_out *o, const float d[B_ROWS / 2]) {
-    const int column0 = o->w->step * TILE_N + o->lane % 4 * 2;
+DEVICE void store_parts(const rows_out *o, const results *d, int units) {
+    const bool narrow = o->p->flags & ATT_MOE_PARTS_16;
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int r = o->row0 + half * 8 + o->lane / 4;
-        if (r >= o->w->count)
-            continue;
-        float *part = (float *)o->p->parts + o->p->slot_at[o->w->first + r] * o->p->part_pitch;
-#pragma unroll
-        for (int j = 0; j < B_ROWS / 8; j++) {
-            const int c = column0 + j * 8;
-            const float *x = d + j * 4 + half * 2;
-            if (c < o->p->hidden)
-                *(float2 *)(part + c) = make_float2(x[0], x[1]);
+    for (int i = 0; i < TILE_M / TILE_UNIT; i++) {
+        if (i >= units)
+            break;
+        if (narrow) {
+            store_narrow(o, d->first + i * 8, i, o->column);
+            store_narrow(o, d->second + i * 8, i, o->column + HALF_ROWS);
+        } else {
+            store_wide(o, d->first + i * 8, i, o->column);
+            store_wide(o, d->second + i * 8, i, o->column + HALF_ROWS);
         }
     }
 }
 
-#define COLUMNS (B_ROWS < 64 ? B_ROWS : 64)
-
-/* Store weighted, in 16 bits: 64 columns at a time are collected and stored 16 bytes at a
- * time. */
-DEVICE void store_narrow(const rows_out *o, const float d[B_ROWS / 2]) {
+/* Add the biases of the lane's two rows of each half. */
+DEVICE void add_biases(results *d, const rows_out *o) {
+    const att_moe_params *p = o->p;
+    float bias[2][2];
 #pragma unroll
-    for (int c0 = 0; c0 < B_ROWS; c0 += COLUMNS) {
-        const int column = o->w->step * TILE_N + c0 + o->lane % 8 * 8;
+    for (int j = 0; j < 4; j++) {
+        const int c = o->column + threadIdx.x % 32 / 4 + j % 2 * 8 + j / 2 * HALF_ROWS;
+        bias[j / 2][j % 2] = c < p->hidden ? load_as_float(p->b2, o->w->expert * p->b2_expert + c, p->dtype_bias) : 0.0f;
+    }
 #pragma unroll
-        for (int i = 0; i < COLUMNS / 4; i++) {
-            const float *x = d + c0 / 2 + i * 2, weight = o->weight[i % 2];
-            put_pair(o->out, o->lane / 4 + i % 2 * 8, i / 2 * 8 + o->lane % 4 * 2, pack_16(DTYPE, x[0] * weight, x[1] * weight));
-        }
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (o->parts[i] && o->lane % 8 * 8 < COLUMNS && column < o->p->hidden)
-                store_16(o->parts[i] + column, take_chunk(o->out, i));
-        __syncwarp();
+    for (int i = 0; i < TILE_M / 2; i++) {
+        d->first[i] += bias[0][i / 2 % 2];
+        d->second[i] += bias[1][i / 2 % 2];
     }
 }
-
-#define BIAS(i) bias_at(p, &w, w.step * TILE_N + (i))
 
 DEVICE void consume(const att_moe_params *p, char *base) {
     const unsigned shared = shared_address(base);
-    const int group = threadIdx.x / WARPGROUP, steps = (p->inner + DEPTH - 1) / DEPTH;
-    const int items = p->tile_starts[p->local_experts] * p->down_steps;
+    const int steps = (p->inner + DEPTH - 1) / DEPTH;
+    slot_weight *slots = (slot_weight *)(base + SLOTS_AT) + threadIdx.x / WARPGROUP * TILE_M;
     ring r = {0, 0};
-    for (int n = 0, item = blockIdx.x; item < items; n++, item += gridDim.x) {
+    for (int n = 0;; n++) {
         mbarrier_wait(full(shared, r.place), r.parity);
         const tile_work w = *work_at(base, n);
-        if (group * GROUP_ROWS >= w.count) {
-            pass_by(shared, &r, steps);
-            continue;
-        }
-        rows_out o = {p, &w, out_of_warp(shared), (int)threadIdx.x % 32, (int)threadIdx.x / 32 * OUT_ROWS};
-        const bool narrow = p->flags & ATT_MOE_PARTS_16;
-        if (narrow)
-            find_rows(&o);
-        float d[B_ROWS / 2];
+        if (w.count == 0)
+            return;
+        const int units = uniform(units_of(&w));
+        const rows_out o = {p, &w, out_of_warp(shared), w.step * TILE_N + warp_row(), slots};
+        find_slots(&o);
+        results d;
+        multiply(&d, shared, &r, steps, units);
         if (p->b2)
-            BRING_BIASES(base, BIAS);
-        multiply(d, shared, &r, steps);
-        if (p->b2)
-            add_biases(d, base);
-        if (narrow)
-            store_narrow(&o, d);
-        else
-            store_wide(&o, d);
+            add_biases(&d, &o);
+        store_parts(&o, &d, units);
     }
 }
 

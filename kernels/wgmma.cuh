@@ -48,6 +48,13 @@ DEVICE void wgmma_results(float *d, int count) {
         asm volatile("" : "+f"(d[i])::"memory");
 }
 
+/* Zero sums before the first product, here and not later. */
+DEVICE void wgmma_zero(float *d, int count) {
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        asm volatile("mov.f32 %0, 0f00000000;" : "=f"(d[i])::"memory");
+}
+
 #define WGMMA_TYPE_F16  "f16"
 #define WGMMA_TYPE_BF16 "bf16"
 #define WGMMA_PASTE_(a, b) a##b
@@ -117,6 +124,7 @@ DEVICE void wgmma_results(float *d, int count) {
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(more));                                     \
     }
 
+WGMMA_OF(16, 8, 9, 10, 11, 12, 13)
 WGMMA_OF(32, 16, 17, 18, 19, 20, 21)
 WGMMA_OF(48, 24, 25, 26, 27, 28, 29)
 WGMMA_OF(64, 32, 33, 34, 35, 36, 37)
@@ -124,6 +132,7 @@ WGMMA_OF(80, 40, 41, 42, 43, 44, 45)
 WGMMA_OF(96, 48, 49, 50, 51, 52, 53)
 WGMMA_OF(112, 56, 57, 58, 59, 60, 61)
 WGMMA_OF(128, 64, 65, 66, 67, 68, 69)
+WGMMA_OF(144, 72, 73, 74, 75, 76, 77)
 WGMMA_OF(160, 80, 81, 82, 83, 84, 85)
 WGMMA_OF(176, 88, 89, 90, 91, 92, 93)
 WGMMA_OF(192, 96, 97, 98, 99, 100, 101)

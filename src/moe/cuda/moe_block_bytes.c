@@ -19,12 +19,12 @@ static int down(const att_cuda_kernel *k) {
     return ring(k, k->tile_n);
 }
 
-/* Hopper: the ring and its barriers; 16 rows of 64 results per multiplying warp; ten items of
- * 16 bytes; biases. */
+/* Hopper: the ring and its barriers; of each multiplying warpgroup, 16 x 16 results per warp,
+ * slot and weight per position; ten items of 16 bytes; two numbers. */
 static int hopper(const att_cuda_kernel *k, int columns) {
-    enum { DEPTH_BYTES = 128, BARRIERS = 16, OUT = 2048, ITEMS = 160, GROUP = 64 };
-    return k->stages * ((k->tile_m + columns) * DEPTH_BYTES + BARRIERS) + k->tile_m / 16 * OUT +
-           ITEMS + k->tile_m / GROUP * columns * (int)sizeof(float);
+    enum { DEPTH_BYTES = 128, BARRIERS = 16, OUT = 4 * 512, SLOT = 8, ITEMS = 160, NUMBERS = 8 };
+    return k->stages * ((k->tile_m + columns) * DEPTH_BYTES + BARRIERS) +
+           columns / 128 * (OUT + k->tile_m * SLOT) + ITEMS + NUMBERS;
 }
 
 static int hopper_gate_and_up(const att_cuda_kernel *k) {

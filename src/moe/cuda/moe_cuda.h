@@ -17,7 +17,7 @@ extern const att_family att_family_moe_route, att_family_moe_sm80, att_family_mo
 /* Offsets of the parts of the workspace. */
 typedef struct att_moe_places {
     size_t slot_ids, slot_weights, histograms, starts, tile_starts, tile_experts, slot_at,
-        few_table, h, parts;
+        counters, few_table, h, parts;
 } att_moe_places;
 
 typedef struct att_moe_gpu {
@@ -48,10 +48,10 @@ static inline const att_family *att_moe_down_family(const att_kernel_row *row) {
     return att_moe_is_hopper(row) ? &att_family_moe_sm90_down : &att_family_moe_sm80_down;
 }
 
-/* The first row of `family` that works with the row `main` for this problem and that a context
+/* The first row of `family` that works with the row `main` and that a context
  * may use, or NULL. */
 const att_cuda_kernel *att_moe_step_of(const att_family *family, const att_kernel_row *main,
-                                       const att_moe_problem *p, bool allow_unattested);
+                                       bool allow_unattested);
 
 /* The maximum number of tiles of positions: every expert that has slots may leave one tile
  * partly filled. */

@@ -64,6 +64,7 @@ static bool place_all(att_moe_gpu *s, size_t *workspace, int64_t slots, int64_t 
            att_cuda_place(&s->at.tile_starts, workspace, experts, word) &&
            att_cuda_place(&s->at.tile_experts, workspace, s->few ? 0 : tiles + 1, word) &&
            att_cuda_place(&s->at.slot_at, workspace, sorted, word) &&
+           att_cuda_place(&s->at.counters, workspace, s->few ? 0 : 2, word) &&
            att_cuda_place(&s->at.few_table, workspace, table, word) &&
            att_cuda_place(&s->at.h, workspace, h, (int64_t)sizeof(uint16_t)) &&
            att_cuda_place(
@@ -131,8 +132,8 @@ static att_status cut_many(att_moe_gpu *s, const att_context *ctx, const att_ker
                            const att_moe_problem *p, const att_cuda_kernel *down,
                            int64_t tiles) {
     const bool any = ctx->limits.allow_unattested;
-    const att_cuda_kernel *route = att_moe_step_of(&att_family_moe_route, row, p, any),
-                          *combine = att_moe_step_of(&att_family_moe_combine, row, p, any);
+    const att_cuda_kernel *route = att_moe_step_of(&att_family_moe_route, row, any),
+                          *combine = att_moe_step_of(&att_family_moe_combine, row, any);
     const att_cuda_limits *gpu = ctx->limits.gpu;
     const int64_t combine_steps =
         att_ceil_div(p->hidden, COMBINE_COLUMNS * (int64_t)att_cuda_kernel_threads(combine));
@@ -158,7 +159,7 @@ att_status att_moe_gpu_cut(void *out, size_t *workspace, const att_context *ctx,
     const att_moe_problem *p = problem;
     const att_cuda_kernel *k = row->cuda;
     const att_cuda_kernel *down =
-        att_moe_step_of(att_moe_down_family(row), row, p, ctx->limits.allow_unattested);
+        att_moe_step_of(att_moe_down_family(row), row, ctx->limits.allow_unattested);
     att_moe_gpu *s = out;
     att_moe_params *m = &s->params;
     att_moe_params_of(m, p);

@@ -10,27 +10,20 @@
 #include "moe/cuda/moe_gpu_params.h"
 #include "moe/moe.h"
 
-enum { FEW_ITEMS = 128 /* as many as the SMs of the relevant GPUs */ };
+enum { VECTOR = 8 /* elements per 16 bytes */ };
 
 int64_t att_moe_tiles_most(const att_cuda_kernel *main, const att_moe_problem *p) {
     const int64_t slots = p->tokens * p->experts_per_token;
     return slots / main->tile_m + att_min(slots, p->local_experts);
 }
 
-/* Down products have tiles of the same number of positions. On Hopper two rows have 64; the one
- * with the longer ring, at one block per SM, is for no more items than SMs. */
-static bool is_for(const att_kernel_row *row, const att_kernel_row *main,
-                   const att_moe_problem *p) {
-    const att_cuda_kernel *k = row->cuda;
-    if (k->tile_m != main->cuda->tile_m || row->family != att_moe_down_family(main))
-        return false;
-    const int64_t steps = att_ceil_div(p->hidden, k->tile_n);
-    const bool few = att_moe_tiles_most(main->cuda, p) <= FEW_ITEMS / att_max(steps, 1);
-    return !att_moe_is_hopper(main) || k->tile_m > 64 || few == (k->stages > 4);
+/* Down products have tiles of the same number of positions. */
+static bool is_for(const att_kernel_row *row, const att_kernel_row *main) {
+    return row->cuda->tile_m == main->cuda->tile_m && row->family == att_moe_down_family(main);
 }
 
 const att_cuda_kernel *att_moe_step_of(const att_family *family, const att_kernel_row *main,
-                                       const att_moe_problem *p, bool allow_unattested) {
+                                       bool allow_unattested) {
     const bool down = family != &att_family_moe_route && family != &att_family_moe_combine;
     if (!down && att_moe_is_few(main))
         return NULL;
@@ -38,7 +31,7 @@ const att_cuda_kernel *att_moe_step_of(const att_family *family, const att_kerne
         const att_kernel_row *row = att_registry_row(i);
         const att_cuda_kernel *k = row->cuda;
         if (row->family == family && (!k->dtype || k->dtype == main->cuda->dtype) &&
-            (!down || is_for(row, main, p)) && (!row->unattested || allow_unattested))
+            (!down || is_for(row, main)) && (!row->unattested || allow_unattested))
             return k;
     }
     return NULL;
@@ -52,7 +45,7 @@ static bool serves(const att_kernel_row *row, const att_limits *limits, const vo
     const att_family *const steps[] = {att_moe_down_family(row), &att_family_moe_route,
                                        &att_family_moe_combine};
     for (size_t i = 0; i < (att_moe_is_few(row) ? 1 : sizeof steps / sizeof steps[0]); i++)
-        ATT_CONDITION(att_moe_step_of(steps[i], row, p, limits->allow_unattested), "flags",
+        ATT_CONDITION(att_moe_step_of(steps[i], row, limits->allow_unattested), "flags",
                       "a kernel that it needs has no evidence");
     ATT_CONDITION(row->cuda->dtype == p->dtype, "dtype", "is for %s, not %s",
                   att_dtype_name(row->cuda->dtype), att_dtype_name(p->dtype));
@@ -105,9 +98,11 @@ static bool serves_by_maps(const att_kernel_row *row, const att_limits *limits,
     ATT_CONDITION(p->local_experts <= 1 || (p->w1.expert > 0 && p->w2.expert > 0 &&
                                             (!att_moe_is_apart(p) || p->w3.expert > 0)),
                   "w1", "experts share weights: their stride is 0");
-    ATT_CONDITION(p->w1.row < most && p->w1.expert < most && p->w3.row < most &&
+    ATT_CONDITION(p->tokens <= 1 || p->x_row <= INT32_MAX / p->tokens * VECTOR, "x_row",
+                  "x spans 32 GiB or more");
+    ATT_CONDITION(p->w1.row < most / 2 && p->w1.expert < most && p->w3.row < most &&
                       p->w3.expert < most && p->w2.row < most && p->w2.expert < most,
-                  "w1", "a stride of weights is 2^40 bytes or more");
+                  "w1", "a stride of weights is 2^40 bytes or more, or 2^39 between rows of w1");
     return serves_vectors(row, limits, problem, refusal);
 }
 
@@ -120,8 +115,9 @@ static bool serves_nothing(const att_kernel_row *row, const att_limits *limits,
 
 static bool steps_in(const att_kernel_row *step, const att_kernel_row *row,
                      const void *problem) {
+    (void)problem;
     return row->cuda && row->family->operation == &att_operation_moe &&
-           att_moe_step_of(step->family, row, problem, true) == step->cuda;
+           att_moe_step_of(step->family, row, true) == step->cuda;
 }
 
 #define FAMILY                                                                                 \

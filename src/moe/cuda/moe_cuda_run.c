@@ -17,6 +17,7 @@ static void point(att_moe_params *params, const att_moe_gpu *s, const att_moe_ar
     params->tile_starts = (int *)(void *)(base + s->at.tile_starts);
     params->tile_experts = (int *)(void *)(base + s->at.tile_experts);
     params->slot_at = (int *)(void *)(base + s->at.slot_at);
+    params->counters = (int *)(void *)(base + s->at.counters);
     params->few_table = (int *)(void *)(base + s->at.few_table);
     params->h = base + s->at.h;
     params->parts = base + s->at.parts;

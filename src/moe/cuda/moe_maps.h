@@ -8,7 +8,7 @@
 #include "kernels/moe_sm90_params.h"
 
 typedef struct att_moe_maps {
-    att_tensor_map w1, w3; /* for moe_sm90; the same if gate and up are in one tensor */
+    att_tensor_map w1, w3; /* for moe_sm90; the same if gate and up are halves of w1 */
     att_tensor_map h, w2;  /* for moe_sm90_down */
 } att_moe_maps;
 
