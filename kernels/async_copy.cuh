@@ -24,6 +24,12 @@ DEVICE void async_commit(void) {
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
+/* Arrive at a barrier (mbarrier.cuh) once this thread's copies so far have landed. The arrival is
+ * one of those that the barrier was initialised for. */
+DEVICE void async_arrive(unsigned barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+
 /* Wait until at most N (a constant) of this thread's groups are still in flight. */
 #define ASYNC_WAIT(N) asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory")
 

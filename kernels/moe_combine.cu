@@ -1,14 +1,14 @@
 /* moe_combine.cu: adds up the parts of a token's experts into its row of y
- * COMPUTES y[t] = sum_j weight[t, j] part[t, j] in the order of j; one block per (token, 4 * 32
+ * COMPUTES y[t] = sum_j weight[t, j] part[t, j] in the order of j; one block per (token, 8 * 32
  *          * WARPS columns)
  * NUMERICS float32, rounded once; 16-bit parts are already weighted. Experts whose weights are
  *          on other devices add nothing
- * WHY      bound by memory: parts are read once, four columns per thread */
+ * WHY      bound by memory: parts are read once, 16 bytes and several parts at a time */
 #include "kernels/convert.cuh"
 #include "kernels/moe_params.h"
 #include "kernels/programmatic_launch.cuh"
 
-#define COLUMNS 4 /* per thread */
+#define COLUMNS 8 /* per thread */
 #define BATCH   4 /* parts loaded at once */
 
 /* The products have waited for moe_route. Where they run, ids and weights may be read before the
@@ -21,39 +21,56 @@ DEVICE bool is_here(const att_moe_params *p, int id) {
     return id >= p->first_expert && id - p->first_expert < p->local_experts;
 }
 
-DEVICE float4 load_part(const att_moe_params *p, long long at) {
-    if (!(p->flags & ATT_MOE_PARTS_16))
-        return __ldcs((const float4 *)((const float *)p->parts + at));
-    const uint2 two = __ldcs((const uint2 *)((const half_bits *)p->parts + at));
-    if (p->dtype_y == BF16)
-        return make_float4(bf16_to_float(two.x & 0xffffu), bf16_to_float(two.x >> 16), bf16_to_float(two.y & 0xffffu),
-                           bf16_to_float(two.y >> 16));
-    return make_float4(f16_to_float(two.x & 0xffffu), f16_to_float(two.x >> 16), f16_to_float(two.y & 0xffffu),
-                       f16_to_float(two.y >> 16));
+/* A thread's columns of a part, as they are stored: 16 bytes of 16-bit elements, or 32 of
+ * float32. Rows of parts are padded to whole vectors. */
+typedef struct part_bits {
+    uint4 first, second;
+} part_bits;
+
+DEVICE part_bits load_part(const att_moe_params *p, long long at) {
+    part_bits bits;
+    if (p->flags & ATT_MOE_PARTS_16) {
+        bits.first = __ldcs((const uint4 *)((const half_bits *)p->parts + at));
+        bits.second = make_uint4(0, 0, 0, 0);
+    } else {
+        bits.first = __ldcs((const uint4 *)((const float *)p->parts + at));
+        bits.second = __ldcs((const uint4 *)((const float *)p->parts + at) + 1);
+    }
+    return bits;
 }
 
-DEVICE void add_part(float x[COLUMNS], float weight, float4 part) {
-    x[0] = fmaf(weight, part.x, x[0]);
-    x[1] = fmaf(weight, part.y, x[1]);
-    x[2] = fmaf(weight, part.z, x[2]);
-    x[3] = fmaf(weight, part.w, x[3]);
+DEVICE void add_part(const att_moe_params *p, float x[COLUMNS], float weight, const part_bits *bits) {
+    const unsigned words[COLUMNS] = {bits->first.x,  bits->first.y,  bits->first.z,  bits->first.w,
+                                     bits->second.x, bits->second.y, bits->second.z, bits->second.w};
+#pragma unroll
+    for (int i = 0; i < COLUMNS; i++) {
+        float part = __uint_as_float(words[i]);
+        if (p->flags & ATT_MOE_PARTS_16) {
+            const half_bits half = (half_bits)(words[i / 2] >> i % 2 * 16);
+            part = p->dtype_y == BF16 ? bf16_to_float(half) : f16_to_float(half);
+        }
+        x[i] = fmaf(weight, part, x[i]);
+    }
 }
 
 DEVICE void store_row(const att_moe_params *p, int token, int c, const float x[COLUMNS]) {
     const long long at = token * p->y_row + c;
-    if (p->flags & ATT_MOE_VECTOR_Y && c + COLUMNS <= p->hidden) {
-        if (p->dtype_y == F32)
-            *(float4 *)((float *)p->y + at) = make_float4(x[0], x[1], x[2], x[3]);
-        else if (p->dtype_y == BF16)
-            *(uint2 *)((half_bits *)p->y + at) = make_uint2(pack_16(BF16, x[0], x[1]), pack_16(BF16, x[2], x[3]));
-        else
-            *(uint2 *)((half_bits *)p->y + at) = make_uint2(pack_16(F16, x[0], x[1]), pack_16(F16, x[2], x[3]));
-        return;
-    }
 #pragma unroll
-    for (int i = 0; i < COLUMNS; i++)
-        if (c + i < p->hidden)
-            store_from_float(p->y, at + i, p->dtype_y, x[i]);
+    for (int i = 0; i < COLUMNS; i += 4) {
+        if (p->flags & ATT_MOE_VECTOR_Y && c + i + 4 <= p->hidden) {
+            if (p->dtype_y == F32)
+                *(float4 *)((float *)p->y + at + i) = make_float4(x[i], x[i + 1], x[i + 2], x[i + 3]);
+            else if (p->dtype_y == BF16)
+                *(uint2 *)((half_bits *)p->y + at + i) = make_uint2(pack_16(BF16, x[i], x[i + 1]), pack_16(BF16, x[i + 2], x[i + 3]));
+            else
+                *(uint2 *)((half_bits *)p->y + at + i) = make_uint2(pack_16(F16, x[i], x[i + 1]), pack_16(F16, x[i + 2], x[i + 3]));
+            continue;
+        }
+#pragma unroll
+        for (int j = i; j < i + 4; j++)
+            if (c + j < p->hidden)
+                store_from_float(p->y, at + j, p->dtype_y, x[j]);
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_constant__ att_moe_params params) {
@@ -68,7 +85,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_con
     const long long slot0 = (long long)token * p->k;
     float x[COLUMNS] = {};
     for (int first = 0; first < p->k; first += BATCH) {
-        float4 parts[BATCH];
+        part_bits parts[BATCH];
         float weights[BATCH];
         bool here[BATCH];
 #pragma unroll
@@ -85,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_con
 #pragma unroll
         for (int n = 0; n < BATCH; n++)
             if (here[n])
-                add_part(x, weights[n], parts[n]);
+                add_part(p, x, weights[n], &parts[n]);
     }
     store_row(p, token, c, x);
 }

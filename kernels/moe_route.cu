@@ -147,7 +147,7 @@ DEVICE void sort_slots(const att_moe_params *p, int *totals, int *starts, int *t
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS, 2) KERNEL(const __grid_constant__ att_moe_params params) {
+extern "C" __global__ void __launch_bounds__(32 * WARPS) KERNEL(const __grid_constant__ att_moe_params params) {
     extern __shared__ __align__(16) char shared[];
     const att_moe_params *p = &params;
     wait_for_previous_kernel();

@@ -5,8 +5,8 @@
  *          twice as many without
  * THREADS  one warpgroup that loads, TILE_N / 64 that multiply 64 rows of gate and of up each
  * SMEM     moe_sm90_tile.cuh
- * FLOW     weights are loaded by the copy engine; rows of x are gathered by the loading threads
- *          and published LAG slots of the ring later
+ * FLOW     weights are loaded by the copy engine; rows of x are gathered by the loading threads,
+ *          whose copies arrive at the slot's barrier when they have landed
  * NUMERICS float32 sums, h rounded to DTYPE. A row depends only on its token and the weights,
  *          not on its position
  * LIMITS   float16 and bfloat16; weights stored as (columns, depth); rows of x and of weights
@@ -22,6 +22,7 @@
 #else
 #define B_ROWS 128
 #endif
+#define COPIED_BY_THREADS 1
 static_assert(B_ROWS == 2 * TILE_N, "tiles of 64 or 128 columns");
 #include "kernels/async_copy.cuh"
 #include "kernels/moe_activation.cuh"
@@ -29,10 +30,8 @@ static_assert(B_ROWS == 2 * TILE_N, "tiles of 64 or 128 columns");
 #include "kernels/moe_sm90_tile.cuh"
 #include "kernels/programmatic_launch.cuh"
 
-#define LAG         2
 #define ROWS_LOADED (TILE_M / TILE_UNIT) /* per thread: a chunk of 16 bytes of each */
 #define CHUNK       8                    /* elements of 16 bytes */
-static_assert(LAG <= STAGES - 2, "the place that is filled next was left before the one that is waited for");
 static_assert(WARPGROUP / CHUNK == TILE_UNIT, "the loading threads load a unit of positions at a time");
 
 /* --------------------------------------------------------------------------------- loading */
@@ -49,42 +48,35 @@ DEVICE void load_weights(const att_moe_sm90_params *h, const tile_work *w, unsig
     tma_load_4d(to + HALF_ROWS * ROW_BYTES, &h->w3, barrier, depth, second, w->expert, 0);
 }
 
-/* The slots of this thread's rows; -1 if a row does not exist. */
+/* The slots of this thread's rows. A row that does not exist repeats the tile's first: its
+ * results are not stored. */
 DEVICE void find_slots(const att_moe_params *p, const tile_work *w, int slots[ROWS_LOADED]) {
 #pragma unroll
     for (int i = 0; i < ROWS_LOADED; i++) {
         const int r = threadIdx.x % WARPGROUP / CHUNK + i * TILE_UNIT;
-        slots[i] = r < w->count ? p->slot_at[w->first + r] : -1;
+        slots[i] = w->count > 0 ? p->slot_at[w->first + (r < w->count ? r : 0)] : 0;
     }
 }
 
-/* Where those rows of x begin, in chunks; -1 if a row does not exist. */
+/* Where those rows of x begin, in chunks. */
 DEVICE void find_rows(const att_moe_params *p, const int slots[ROWS_LOADED], int rows[ROWS_LOADED]) {
     const int pitch = (int)(p->x_row / CHUNK);
 #pragma unroll
     for (int i = 0; i < ROWS_LOADED; i++)
-        rows[i] = slots[i] >= 0 ? slots[i] / p->k * pitch : -1;
+        rows[i] = slots[i] / p->k * pitch;
 }
 
-DEVICE void load_rows(const att_moe_params *p, const int rows[ROWS_LOADED], int units, unsigned to, int depth) {
+/* Gather `units` units of rows of x, of which this thread has a chunk each. */
+DEVICE void load_rows(const att_moe_params *p, const int rows[ROWS_LOADED], int units, unsigned to, unsigned barrier, int depth) {
     const int thread = threadIdx.x % WARPGROUP, chunk = thread % CHUNK;
-    const bool within = depth + chunk * CHUNK < p->hidden;
-    const uint4 *x = (const uint4 *)p->x + depth / CHUNK + chunk;
+    const int bytes = depth + chunk * CHUNK < p->hidden ? 16 : 0;
+    const uint4 *x = (const uint4 *)p->x + (bytes ? depth / CHUNK + chunk : 0);
+    to += swizzled(thread / CHUNK, chunk, ROW_BYTES);
 #pragma unroll
-    for (int i = 0; i < ROWS_LOADED; i++) {
-        const bool there = within && rows[i] >= 0;
+    for (int i = ROWS_LOADED - 1; i >= 0; i--)
         if (i < units)
-            async_copy_16(to + swizzled(thread / CHUNK + i * TILE_UNIT, chunk, ROW_BYTES), there ? x + rows[i] : (const uint4 *)p->x,
-                          there ? 16 : 0);
-    }
-    async_commit();
-}
-
-/* Publish what this thread gathered LAG slots ago to the tensor cores. */
-DEVICE void deliver(unsigned shared, ring *late) {
-    tma_publish();
-    mbarrier_arrive(full(shared, late->place));
-    advance(late);
+            async_copy_16(to + i * TILE_UNIT * ROW_BYTES, x + rows[i], bytes);
+    async_arrive(barrier);
 }
 
 /* The item after the one being loaded. The lookup advances by one step every LOOK_EVERY
@@ -145,8 +137,9 @@ DEVICE void produce(const att_moe_sm90_params *h, char *base) {
     const att_moe_params *p = &h->moe;
     const unsigned shared = shared_address(base);
     const bool first_thread = threadIdx.x % WARPGROUP == 0;
-    ring r = {0, 1}, late = {0, 0};
-    int behind = 0, n = 0;
+    const int warp = uniform(threadIdx.x % WARPGROUP / 32);
+    ring r = {0, 1};
+    int n = 0;
     lookout ahead = {scout_begin(p, p->counters, p->up_steps), 0, false};
     tile_work w;
     int rows[ROWS_LOADED];
@@ -158,23 +151,14 @@ DEVICE void produce(const att_moe_sm90_params *h, char *base) {
         for (int depth = 0; depth < p->hidden; depth += DEPTH) {
             const unsigned tile = shared + r.place * STAGE_BYTES;
             mbarrier_wait(empty(shared, r.place), r.parity);
-            if (first_thread)
+            if (warp == 0 && elect_lane())
                 load_weights(h, &w, tile, full(shared, r.place), depth);
-            load_rows(p, rows, units, tile + WEIGHTS_BYTES, depth);
+            load_rows(p, rows, units, tile + WEIGHTS_BYTES, full(shared, r.place), depth);
             advance(&r);
-            if (behind == LAG) {
-                ASYNC_WAIT(LAG);
-                deliver(shared, &late);
-            } else {
-                behind++;
-            }
             if (depth % (LOOK_EVERY * DEPTH) == 0)
                 look_ahead(&ahead, p, base);
         }
     }
-    ASYNC_WAIT(0);
-    for (; behind > 0; behind--)
-        deliver(shared, &late);
     /* The end takes a slot of the ring as well. */
     mbarrier_wait(empty(shared, r.place), r.parity);
     if (first_thread) {
@@ -182,6 +166,8 @@ DEVICE void produce(const att_moe_sm90_params *h, char *base) {
         mbarrier_arrive(full(shared, r.place));
     }
     mbarrier_arrive(full(shared, r.place));
+    async_commit();
+    ASYNC_WAIT(0); /* a thread stays until its copies have landed */
 }
 
 /* ------------------------------------------------------------------------------ activation */

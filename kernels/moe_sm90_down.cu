@@ -7,10 +7,13 @@
  *          stored
  * NUMERICS float32 sums, stored unrounded, or weighted and rounded to DTYPE (ATT_MOE_PARTS_16):
  *          moe_combine adds up a token's parts */
-#define B_ROWS TILE_N
+#define B_ROWS            TILE_N
+#define COPIED_BY_THREADS 0
 #include "kernels/convert.cuh"
 #include "kernels/moe_sm90_tile.cuh"
 #include "kernels/programmatic_launch.cuh"
+
+/* One warp loads: its lanes look up items together, and the elected one starts copies. */
 
 DEVICE void load_weights(const att_moe_sm90_params *h, const tile_work *w, unsigned shared, int place, int depth) {
     mbarrier_expect(full(shared, place), WEIGHTS_BYTES + units_of(w) * TILE_UNIT * ROW_BYTES);
@@ -26,10 +29,12 @@ DEVICE void load_h(const att_moe_sm90_params *h, const tile_work *w, unsigned sh
 DEVICE void look_ahead(scout *s, const att_moe_params *p) {
     switch (s->known) {
     case SCOUT_NOTHING:
-        scout_ask(s);
+        if (threadIdx.x % 32 == 0)
+            scout_ask(s);
         s->known = SCOUT_NUMBER;
         break;
     case SCOUT_NUMBER:
+        s->item = uniform(s->item);
         scout_expert(s, p);
         break;
     case SCOUT_EXPERT:
@@ -60,17 +65,22 @@ DEVICE void produce(const att_moe_sm90_params *h, char *base) {
     tile_work w;
     int n = 0;
     bool there = take_item(&ahead, p, &w);
-    for (int depth = 0; there && depth < early; depth += DEPTH)
-        load_weights(h, &w, shared, depth / DEPTH, depth);
+    if (there && elect_lane())
+        for (int depth = 0; depth < early; depth += DEPTH)
+            load_weights(h, &w, shared, depth / DEPTH, depth);
     wait_for_previous_kernel();
     for (; there; n++) {
-        *work_at(base, n) = w;
+        if (threadIdx.x % 32 == 0)
+            *work_at(base, n) = w;
+        __syncwarp();
 #pragma unroll 1
         for (int depth = 0; depth < p->inner; depth += DEPTH) {
             mbarrier_wait(empty(shared, r.place), r.parity);
-            if (n > 0 || depth >= early)
-                load_weights(h, &w, shared, r.place, depth);
-            load_h(h, &w, shared, r.place, depth);
+            if (elect_lane()) {
+                if (n > 0 || depth >= early)
+                    load_weights(h, &w, shared, r.place, depth);
+                load_h(h, &w, shared, r.place, depth);
+            }
             advance(&r);
             if (depth % (LOOK_EVERY * DEPTH) == 0)
                 look_ahead(&ahead, p);
@@ -78,8 +88,10 @@ DEVICE void produce(const att_moe_sm90_params *h, char *base) {
         there = take_item(&ahead, p, &w);
     }
     mbarrier_wait(empty(shared, r.place), r.parity);
-    *work_at(base, n) = w;
-    mbarrier_arrive(full(shared, r.place));
+    if (threadIdx.x % 32 == 0) {
+        *work_at(base, n) = w;
+        mbarrier_arrive(full(shared, r.place));
+    }
 }
 
 /* ------------------------------------------------------------------------- results' way out */
@@ -198,7 +210,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) KERNEL(const __gri
     if (threadIdx.x / WARPGROUP == CONSUMERS) {
         if (CONSUMERS > 1)
             REGISTERS_KEEP(KEEP_REGISTERS);
-        if (threadIdx.x % WARPGROUP == 0)
+        if (threadIdx.x % WARPGROUP / 32 == 0)
             produce(&params, shared_memory);
     } else {
         if (CONSUMERS > 1)

@@ -1,7 +1,9 @@
 /* moe_sm90_tile.cuh: a tile of a product of experts on Hopper: B_ROWS rows of weights times up
  * to TILE_M positions.
  *
- * The including file defines B_ROWS. Weights are the left operand of the tensor cores, positions
+ * The including file defines B_ROWS, and COPIED_BY_THREADS: whether positions are copied by
+ * threads, and not by the copy engine; then who multiplies must fence before.
+ * Weights are the left operand of the tensor cores, positions
  * the right one, of which a product may have any multiple of 16: an expert with few tokens costs
  * what they cost. One warpgroup fills a ring of STAGES tiles of both operands, 64 columns deep;
  * the others empty it, each with 64 rows of both halves of the weights' tile (gate and up). The
@@ -126,6 +128,8 @@ typedef struct results {
         wgmma_zero(d->second, N / 2);                                                                                      \
         _Pragma("unroll 1") for (int s = 0; s < steps; s++) {                                                              \
             mbarrier_wait(full(shared, r->place), r->parity);                                                              \
+            if (COPIED_BY_THREADS)                                                                                         \
+                tma_publish();                                                                                             \
             const unsigned tile = shared + r->place * STAGE_BYTES;                                                         \
             const unsigned long long a = wgmma_operand(wgmma_address(tile + rows), 0);                                     \
             const unsigned long long b = wgmma_operand(wgmma_address(tile + WEIGHTS_BYTES), 0);                            \

@@ -45,7 +45,8 @@ static void check_fenced(const ptx_frame *f, unsigned address, unsigned bytes) {
     const unsigned offset = (address - block->base) & ((1u << SHARED_WINDOW_BITS) - 1);
     for (unsigned c = offset / CELL; c < (offset + bytes) / CELL; c++) {
         const vgpu_cell *cell = &block->cells[c];
-        if (cell->writer && block->lanes[cell->writer - 1].fences == cell->fences)
+        if (cell->writer && cell->writer != WRITER_LANDED &&
+            block->lanes[cell->writer - 1].fences == cell->fences)
             vgpu_fail(CHECK_PROXY,
                       "%s writes shared memory +%u, which thread %d wrote without "
                       "fence.proxy.async behind it",

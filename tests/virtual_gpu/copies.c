@@ -13,7 +13,8 @@ typedef struct thread_copy {
     const char *from;
     unsigned to, size, bytes; /* zeros after `bytes` */
     long number;
-    bool announced; /* it is waited for at an mbarrier */
+    bool announced; /* it is waited for at an mbarrier, */
+    bool arrived;   /* which was told */
 } thread_copy;
 
 static long copies_started;
@@ -97,9 +98,15 @@ typedef struct copy_arrival {
 
 static void land_arrival(vgpu_async *async) {
     const copy_arrival *arrival = (const copy_arrival *)async;
-    for (vgpu_async *a = async->by->copies; a; a = a->next)
-        if (((const thread_copy *)a)->number < arrival->number)
-            async_finish(a);
+    async->block->landings++;
+    for (vgpu_async *a = async->by->copies; a; a = a->next) {
+        thread_copy *copy = (thread_copy *)a;
+        if (copy->number >= arrival->number || copy->arrived)
+            continue;
+        async_finish(a);
+        shared_announced(copy->to, copy->size);
+        copy->arrived = true;
+    }
     mbarrier_arrive(async->by, arrival->barrier, 1, 0);
 }
 

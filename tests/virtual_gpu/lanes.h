@@ -67,6 +67,7 @@ struct vgpu_lane {
     struct vgpu_async *stores; /* bulk: TMA stores and reductions */
     long store_group;
     uint16_t fences;   /* number of fence.proxy.async it has executed, modulo 65536 */
+    uint16_t landings; /* the block's count of them at its last fence.proxy.async */
     int cluster_phase; /* that it has arrived in */
     races_clock
         *made_barriers; /* at its last fence.mbarrier_init: a relaxed arrival at the cluster's
@@ -112,11 +113,15 @@ typedef struct vgpu_cell {
     uint8_t written;   /* bits: which of its bytes were written */
     uint16_t sources;  /* copies and products that read it */
     uint16_t writer;   /* number + 1 of the thread that wrote it last; 0: a copy did, or
-                        * nothing */
+                        * nothing; WRITER_LANDED */
     uint16_t
         fences; /* the writer's fence count then: after one more, copies and products see the
-                 * write */
+                 * write; WRITER_LANDED: the block's count of landings */
 } vgpu_cell;
+
+/* A cp.async whose thread did not wait for it wrote the cell, and an mbarrier told of it: who
+ * reads it through the copy engine or the tensor cores must execute a fence in between. */
+enum { WRITER_LANDED = UINT16_MAX };
 
 struct vgpu_block {
     vgpu_dim3 id;
@@ -132,6 +137,7 @@ struct vgpu_block {
     char *memory, *allocation;
     unsigned base, bytes, dynamic_at;
     vgpu_cell *cells;
+    uint16_t landings; /* arrivals of cp.async at mbarriers, modulo 65536 */
     vgpu_barrier barriers[NAMED_BARRIERS];
     vgpu_mbarrier *mbarriers;
     races_block races;

@@ -81,12 +81,14 @@ static uint8_t bytes_within(unsigned cell, unsigned offset, unsigned bytes) {
     return (uint8_t)(((1u << end) - 1) & ~((1u << first) - 1));
 }
 
-static bool is_fenced(const vgpu_block *block, const vgpu_cell *cell) {
+static bool is_fenced(const vgpu_lane *lane, const vgpu_block *block, const vgpu_cell *cell) {
+    if (cell->writer == WRITER_LANDED)
+        return (uint16_t)(lane->landings - cell->fences) <= UINT16_MAX / 2;
     return cell->writer == 0 || block->lanes[cell->writer - 1].fences != cell->fences;
 }
 
-static void check_cell(const vgpu_block *block, const vgpu_cell *cell, unsigned offset,
-                       uint8_t touched, shared_access access, const char *what) {
+static void check_cell(const vgpu_lane *lane, const vgpu_block *block, const vgpu_cell *cell,
+                       unsigned offset, uint8_t touched, shared_access access, const char *what) {
     const bool writes = access == SHARED_WRITE || access == SHARED_ATOMIC;
     if (cell->in_flight)
         vgpu_fail(CHECK_IN_FLIGHT, "%s %s shared memory +%u, which a copy is still writing",
@@ -102,7 +104,13 @@ static void check_cell(const vgpu_block *block, const vgpu_cell *cell, unsigned 
         (cell->written & touched) != touched)
         vgpu_fail(CHECK_UNINITIALISED, "%s reads shared memory +%u, which nobody wrote", what,
                   offset);
-    if (access == SHARED_ASYNC_READ && !is_fenced(block, cell))
+    const bool fenced = access != SHARED_ASYNC_READ || is_fenced(lane, block, cell);
+    if (!fenced && cell->writer == WRITER_LANDED)
+        vgpu_fail(CHECK_PROXY,
+                  "%s reads shared memory +%u, which a cp.async wrote, without "
+                  "fence.proxy.async after its arrival",
+                  what, offset);
+    if (!fenced)
         vgpu_fail(CHECK_PROXY,
                   "%s reads shared memory +%u, which thread %d wrote without "
                   "fence.proxy.async behind it",
@@ -115,7 +123,7 @@ static void touch_cells(vgpu_lane *lane, vgpu_block *block, unsigned offset, uns
     for (unsigned c = offset / CELL; c <= (offset + bytes - 1) / CELL; c++) {
         vgpu_cell *cell = &block->cells[c];
         const uint8_t touched = bytes_within(c, offset, bytes);
-        check_cell(block, cell, c * CELL, touched, access, what);
+        check_cell(lane, block, cell, c * CELL, touched, access, what);
         if (!writes)
             continue;
         cell->written |= touched;
@@ -215,6 +223,16 @@ void shared_release(unsigned address, unsigned bytes) {
 
 void shared_fence(vgpu_lane *lane) {
     lane->fences++;
+    lane->landings = lane->block->landings;
+}
+
+void shared_announced(unsigned address, unsigned bytes) {
+    vgpu_block *block = shared_block(address);
+    const unsigned offset = check_range(block, address, bytes, "cp.async");
+    for (unsigned c = offset / CELL; c < (offset + bytes) / CELL; c++) {
+        block->cells[c].writer = WRITER_LANDED;
+        block->cells[c].fences = block->landings;
+    }
 }
 
 void fill_garbage(void *memory, size_t bytes) {

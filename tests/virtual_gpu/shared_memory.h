@@ -49,6 +49,9 @@ void shared_release(unsigned address, unsigned bytes);
 /* fence.proxy.async: the copy engine and the tensor cores then see what the lane wrote. */
 void shared_fence(vgpu_lane *lane);
 
+/* A cp.async landed there, and arrives at an mbarrier. */
+void shared_announced(unsigned address, unsigned bytes);
+
 /* Finite in both 16-bit types: some kernels repair what is not finite. */
 void fill_garbage(void *memory, size_t bytes);
 

@@ -11,7 +11,7 @@ enum {
     ROUTE_SHARED_MOST = 96 * 1024, /* per block; available on every GPU with code */
     ROUTE_ALONE = 32,              /* tokens that one block routes faster than two launches */
     HISTOGRAMS_MOST = 1 << 16,     /* numbers that every block of moe_route adds up */
-    COMBINE_COLUMNS = 4,           /* per thread */
+    COMBINE_COLUMNS = 8,           /* per thread */
     ITEMS_MOST = INT32_MAX - 65535 /* persistent blocks and warps count past the last item */
 };
 

@@ -18,13 +18,6 @@ typedef struct rates {
     double memory, tiles;
 } rates;
 
-static rates rates_of(const att_kernel_row *row) {
-    const bool small = row->cuda->role == ATT_ROLE_SMALL;
-    if (att_moe_is_hopper(row))
-        return small ? (rates){4.2e6, 5.6e6} : (rates){4.05e6, 4.8e6};
-    return small ? (rates){3.8e6, 5.0e6} : (rates){3.4e6, 3.8e6};
-}
-
 /* The products of few tokens: weights are read once per tile; an item costs a little by itself,
  * and so does a token, which all warps read. */
 static double few_products(const att_moe_problem *p, double reached, double bytes,
@@ -35,10 +28,27 @@ static double few_products(const att_moe_problem *p, double reached, double byte
     return bytes * tiles / memory * (1.0 + share * others) + items * item + others * token;
 }
 
-/* The other products: weights are read from memory, and by the tensor cores once per tile. */
+/* The products of every GPU: weights are read from memory, and by the tensor cores once per
+ * tile. */
 static double tiled_products(const att_kernel_row *row, double bytes, double tiles) {
-    const rates r = rates_of(row);
+    const bool small = row->cuda->role == ATT_ROLE_SMALL;
+    const rates r = small ? (rates){3.8e6, 5.0e6} : (rates){3.4e6, 3.8e6};
     return fmax(bytes / r.memory, bytes * tiles / r.tiles);
+}
+
+/* Hopper's: small tiles read weights from the cache once more for every further tile. Large ones
+ * take the time of memory and a little per position, or the time of the tensor cores, in which
+ * a byte of weights is an operation per position. */
+static double hopper_products(const att_kernel_row *row, double bytes, double positions,
+                              double tiles) {
+    const double waits = 32.0, per_position = 1.59e9, tensor = 7e8, rounding = 8.0;
+    const rates r = row->cuda->tile_m <= 32   ? (rates){4.5e6, 1.1e7}
+                    : row->cuda->tile_m <= 64 ? (rates){4.48e6, 8.5e6}
+                                              : (rates){4.43e6, 0.0};
+    if (r.tiles > 0.0)
+        return bytes / r.memory + bytes * (tiles - 1.0) / r.tiles;
+    return fmax(bytes / r.memory + bytes * fmax(positions - waits, 0.0) / per_position,
+                bytes * (positions + rounding) / tensor);
 }
 
 /* The kernels of a run, each of which waits for the one before it. */
@@ -48,11 +58,13 @@ static double launches(const att_kernel_row *row) {
 }
 
 /* Routing and the ends of the products. On Hopper the last item of a block takes time by itself:
- * 64 columns of depth after the other. */
+ * 64 columns of depth after the other; that of large tiles more. */
 static double ends(const att_kernel_row *row, const att_moe_problem *p) {
     if (att_moe_is_few(row))
         return 3.0;
-    return att_moe_is_hopper(row) ? 8.0 + 0.15 * (double)(p->hidden + p->inner) / 64.0 : 15.0;
+    if (!att_moe_is_hopper(row))
+        return 15.0;
+    return 15.0 + 0.06 * (double)(p->hidden + p->inner) / 64.0 + 0.04 * row->cuda->tile_m;
 }
 
 double att_moe_gpu_estimate(const att_kernel_row *row, const att_limits *limits,
@@ -64,11 +76,15 @@ double att_moe_gpu_estimate(const att_kernel_row *row, const att_limits *limits,
         return launches(row);
     const double slots = (double)p->tokens * (double)p->experts_per_token *
                          (double)p->local_experts / (double)p->experts;
-    /* Per expert; the last one is half full on average. */
-    const double tiles = fmax(1.0, slots / reached / row->cuda->tile_m + 0.5);
+    /* Per expert; the last tile is half full on average. */
+    const double positions = slots / reached;
+    const double tiles = fmax(1.0, positions / row->cuda->tile_m + 0.5);
     const double bytes = (att_moe_is_gated(p) ? 3.0 : 2.0) * (double)p->hidden *
                          (double)p->inner * reached * sizeof(uint16_t);
-    return launches(row) + ends(row, p) +
-           (att_moe_is_few(row) ? few_products(p, reached, bytes, tiles)
-                                : tiled_products(row, bytes, tiles));
+    double products = tiled_products(row, bytes, tiles);
+    if (att_moe_is_few(row))
+        products = few_products(p, reached, bytes, tiles);
+    else if (att_moe_is_hopper(row))
+        products = hopper_products(row, bytes, positions, tiles);
+    return launches(row) + ends(row, p) + products;
 }

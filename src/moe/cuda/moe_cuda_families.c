@@ -19,7 +19,9 @@ int64_t att_moe_tiles_most(const att_cuda_kernel *main, const att_moe_problem *p
 
 /* Down products have tiles of the same number of positions. */
 static bool is_for(const att_kernel_row *row, const att_kernel_row *main) {
-    return row->cuda->tile_m == main->cuda->tile_m && row->family == att_moe_down_family(main);
+    const att_cuda_kernel *k = row->cuda, *first = main->cuda;
+    return row->family == att_moe_down_family(main) && k->tile_m == first->tile_m &&
+           k->warps == first->warps;
 }
 
 const att_cuda_kernel *att_moe_step_of(const att_family *family, const att_kernel_row *main,
