@@ -35,10 +35,11 @@ static void test_choice__few_tokens_small_tiles_many_large_ones(void **state) {
         const char *transposed; /* the copy engine cannot read this layout of weights */
     } cases[] = {{1, "moe_few_bf16_m4n1s4w8", "moe_sm80_bf16_m16n32s6w4"},
                  {4, "moe_few_bf16_m4n1s4w8", "moe_sm80_bf16_m16n32s6w4"},
-                 {16, "moe_sm90_bf16_m64n64s4w8", "moe_sm80_bf16_m16n32s6w4"},
-                 {64, "moe_sm90_bf16_m64n64s4w8", "moe_sm80_bf16_m16n32s6w4"},
-                 {1024, "moe_sm90_bf16_m128n128s4w12", "moe_sm80_bf16_m64n64s3w4"},
-                 {16384, "moe_sm90_bf16_m128n128s4w12", "moe_sm80_bf16_m64n64s3w4"}};
+                 {8, "moe_sm90_bf16_m32n128s6w12", "moe_sm80_bf16_m16n32s6w4"},
+                 {64, "moe_sm90_bf16_m32n128s6w12", "moe_sm80_bf16_m16n32s6w4"},
+                 {512, "moe_sm90_bf16_m64n128s5w12", "moe_sm80_bf16_m64n64s3w4"},
+                 {1024, "moe_sm90_bf16_m176n128s4w12", "moe_sm80_bf16_m64n64s3w4"},
+                 {16384, "moe_sm90_bf16_m176n128s4w12", "moe_sm80_bf16_m64n64s3w4"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         att_moe_problem p = qwen(cases[i].tokens);
         const att_kernel_row *row = att_select_find(&limits, &att_operation_moe, &p);
@@ -52,22 +53,19 @@ static void test_choice__few_tokens_small_tiles_many_large_ones(void **state) {
     }
 }
 
-/* The second product of few items has one block per SM, and a longer ring. */
-static void test_choice__second_product_by_items(void **state) {
+/* The second product has the tile of the first. */
+static void test_choice__second_product_by_tile(void **state) {
     (void)state;
-    static const struct {
-        int64_t tokens;
-        const char *kernel, *down;
-    } cases[] = {{1, "moe_few_bf16_m4n1s4w8", "moe_few_down_bf16_m4n2s4w8"},
-                 {1, "moe_sm90_bf16_m64n64s4w8", "moe_down_sm90_bf16_m64n128s8w8"},
-                 {64, "moe_sm90_bf16_m64n64s4w8", "moe_down_sm90_bf16_m64n128s4w8"},
-                 {4096, "moe_sm90_bf16_m128n128s4w12", "moe_down_sm90_bf16_m128n256s4w12"},
-                 {64, "moe_sm80_bf16_m16n32s6w4", "moe_down_sm80_bf16_m16n64s6w4"}};
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const att_moe_problem p = qwen(cases[i].tokens);
-        const att_kernel_row *main = gpu_row_named(cases[i].kernel);
-        assert_string_equal(att_moe_step_of(att_moe_down_family(main), main, &p, true)->id,
-                            cases[i].down);
+    static const char *const pairs[][2] = {
+        {"moe_few_bf16_m4n1s4w8", "moe_few_down_bf16_m4n2s4w8"},
+        {"moe_sm90_bf16_m32n128s6w12", "moe_down_sm90_bf16_m32n256s6w12"},
+        {"moe_sm90_f16_m64n128s5w12", "moe_down_sm90_f16_m64n256s5w12"},
+        {"moe_sm90_bf16_m176n128s4w12", "moe_down_sm90_bf16_m176n256s4w12"},
+        {"moe_sm80_bf16_m16n32s6w4", "moe_down_sm80_bf16_m16n64s6w4"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const att_kernel_row *main = gpu_row_named(pairs[i][0]);
+        assert_string_equal(att_moe_step_of(att_moe_down_family(main), main, true)->id,
+                            pairs[i][1]);
     }
 }
 
@@ -83,7 +81,7 @@ static void refused(const att_moe_problem *p, const att_limits *by, const char *
 /* What Hopper's products refuse goes to the other kernels. */
 static void test_refusals__of_the_copy_engine(void **state) {
     (void)state;
-    static const char *const kernel = "moe_sm90_bf16_m64n64s4w8";
+    static const char *const kernel = "moe_sm90_bf16_m64n128s5w12";
     att_moe_problem p = qwen(4);
     p.flags |= ATT_MOE_TRANSPOSED;
     att_moe_problem_layout(&p);
@@ -103,6 +101,12 @@ static void test_refusals__of_the_copy_engine(void **state) {
     p = qwen(4);
     p.w1.expert = INT64_C(1) << 40;
     refused(&p, &limits, kernel, "w1", "2^40");
+    p = qwen(4);
+    p.w1.row = INT64_C(1) << 38;
+    refused(&p, &limits, kernel, "w1", "2^39");
+    p = qwen(4);
+    p.x_row = INT64_C(1) << 33;
+    refused(&p, &limits, kernel, "x_row", "32 GiB");
 }
 
 /* Kernels for few tokens read 16 bytes along the depth, at any stride of experts, and have a
@@ -133,7 +137,7 @@ static void test_steps__of_few_tokens__second_product_alone(void **state) {
     (void)state;
     const att_moe_problem p = qwen(4);
     const att_kernel_row *few = gpu_row_named("moe_few_bf16_m4n1s4w8"),
-                         *hopper = gpu_row_named("moe_sm90_bf16_m64n64s4w8"),
+                         *hopper = gpu_row_named("moe_sm90_bf16_m64n128s5w12"),
                          *down = gpu_row_named("moe_few_down_bf16_m4n2s4w8");
     static const char *const others[] = {"moe_route_sm80", "moe_combine_sm80"};
     assert_true(down->family->steps_in(down, few, &p));
@@ -150,7 +154,7 @@ static void test_estimate__nothing_reached__launches(void **state) {
     (void)state;
     att_moe_problem none = qwen(0), elsewhere = qwen(4);
     elsewhere.local_experts = 0;
-    static const char *const kernels[] = {"moe_few_bf16_m4n1s4w8", "moe_sm90_bf16_m64n64s4w8",
+    static const char *const kernels[] = {"moe_few_bf16_m4n1s4w8", "moe_sm90_bf16_m64n128s5w12",
                                           "moe_sm80_bf16_m16n32s6w4"};
     static const double most[] = {5.0, 10.0, 10.0};
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
@@ -318,7 +322,7 @@ static void test_run__launches_in_order(void **state) {
                                    .device = ATT_DEVICE_CUDA,
                                    .flags = ATT_ALLOW_UNATTESTED,
                                    .cache_dir = "",
-                                   .kernel = "moe_sm90_bf16_m64n64s4w8"};
+                                   .kernel = "moe_sm90_bf16_m64n128s5w12"};
     att_context *ctx;
     assert_ok(att_context_create(&ctx, &options));
     run(ctx, 100, 0);
@@ -339,7 +343,7 @@ static void test_run__launches_in_order(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_choice__few_tokens_small_tiles_many_large_ones),
-        cmocka_unit_test(test_choice__second_product_by_items),
+        cmocka_unit_test(test_choice__second_product_by_tile),
         cmocka_unit_test(test_refusals__of_the_copy_engine),
         cmocka_unit_test(test_refusals__of_few_tokens),
         cmocka_unit_test(test_steps__of_few_tokens__second_product_alone),

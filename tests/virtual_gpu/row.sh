@@ -47,9 +47,8 @@ BF16) type=bf16 ;;
 esac
 case $role,$source in
 *,merge) kinds=merge ;;
-*,moe_sm90*) # the same of Hopper, of whose second products that with the longer ring takes few items, the other many
+*,moe_sm90*) # the same of Hopper
     kinds=moe-sm90
-    [[ $(flag TILE_M),$(flag STAGES),$source != 64,4,moe_sm90_down ]] || kinds=moe-sm90-many
     kernels=(--kernel "moe_sm90_${type/fp/f}_m$(flag TILE_M)*")
     ;;
 *,moe_few*) # those for few tokens
