@@ -107,9 +107,9 @@ DEVICE void begin(const att_moe_sm90_params *h, unsigned shared, int arrivals) {
     __syncthreads();
 }
 
-/* Release a slot. All lanes have read it and, before that, the item. */
+/* Release a slot whose products were waited for: all lanes have come to the wait, and have read
+ * the item before. */
 DEVICE void leave(unsigned shared, int place) {
-    __syncwarp();
     if (threadIdx.x % 32 == 0)
         mbarrier_arrive(empty(shared, place));
 }
