@@ -175,7 +175,12 @@ static void test_serves__rows_that_end_inside_a_block__served(void **state) {
     p.seq_k = 1000;
     served_by(&p, d128);
     p.q_offset = 3;
-    refused_by(&p, d128, "q_offset", "offsets");
+    served_by(&p, d128);
+    p.q_offset = INT64_C(1) << 40; /* sees every key: no mask is left */
+    served_by(&p, d128);
+    p.window_left = (INT64_C(1) << 28) + 1;
+    p.features |= ATT_Q_OFFSETS;
+    refused_by(&p, d128, "window_left", "2^28");
 }
 
 static void test_serves__strides__refused_by_the_tensor(void **state) {

@@ -58,7 +58,6 @@ static bool shapes_scores(const att_cuda_kernel *k, const att_problem *p,
                       all[i].name);
     }
     ATT_CONDITION(!(p->features & ATT_BIAS), "features", "has no bias and no boolean mask");
-    ATT_CONDITION(!att_cuda_band_has_offsets(p), "q_offset", "takes no offsets");
     ATT_CONDITION(!(p->gradients & ATT_D_ALIBI), "gradients", "computes no d_alibi");
     return true;
 }
@@ -85,6 +84,8 @@ static bool counts_fit(const att_cuda_kernel *k, const att_problem *p, att_refus
     ATT_CONDITION(
         att_mul(heads, att_ceil_div(p->seq_k, k->tile_n) + 1, &keys) && keys <= count_most,
         "seq_k", "has more tiles of keys than 32 bits count");
+    const char *field, *why = att_cuda_band_refusal(p, &field);
+    ATT_CONDITION(!why, field, "%s %s", field, why);
     return true;
 }
 
