@@ -10,7 +10,7 @@ typedef struct step_mask {
     int rows, keys;  /* rows and keys that exist, from this thread's first on */
 } step_mask;
 
-enum { MASK_UNLIMITED = 1 << 30 };
+enum { MASK_UNLIMITED = 0x7fffffff };
 
 /* A mask of which only the windows are set. */
 DEVICE step_mask windows_of(const att_fwd_params *f) {

@@ -20,27 +20,34 @@
 /* The key tiles [first, end) that rows of a row block see; none if end <= first. Both ends are
  * non-decreasing in the block number. */
 DEVICE int first_tile_of(const att_fwd_params *f, const sequence *s, int row_block) {
-    return visible_lo(f, s, row_block * TILE_M) / TILE_N;
+    return USE_TILE_SKIP ? visible_lo(f, s, row_block * TILE_M) / TILE_N : 0;
 }
 
 DEVICE int end_tile_of(const att_fwd_params *f, const sequence *s, int row_block) {
-    return (max(visible_hi(f, s, min((row_block + 1) * TILE_M, s->len_q) - 1), 0) + TILE_N -
-            1) /
-           TILE_N;
+    const int last_row = min((row_block + 1) * TILE_M, s->len_q) - 1;
+    const int keys = USE_TILE_SKIP ? max(visible_hi(f, s, last_row), 0) : s->len_k;
+    return (keys + TILE_N - 1) / TILE_N;
 }
 
-/* The row blocks [first, end) that see keys of a key tile. */
+/* The first row that sees keys of a key tile; it may lie past the last row. */
+DEVICE int first_row_of(const att_fwd_params *f, const sequence *s, int key0) {
+    return USE_TILE_SKIP && f->window_right >= 0 ? max(0, key0 - s->shift - f->window_right)
+                                                 : 0;
+}
+
+/* The row blocks [first, end) that see keys of a key tile. They must agree with the key tiles
+ * above: a sum is complete once the tiles that its rows see have been added. A tile whose first
+ * row lies past the last one therefore has no blocks, even if the last block reaches that far. */
 DEVICE int first_block_of(const att_fwd_params *f, const sequence *s, int key0) {
-    return USE_TILE_SKIP && f->window_right >= 0
-               ? max(0, key0 - s->shift - f->window_right) / TILE_M
-               : 0;
+    return first_row_of(f, s, key0) / TILE_M;
 }
 
 DEVICE int end_block_of(const att_fwd_params *f, const sequence *s, int key0) {
     const int rows = USE_TILE_SKIP && f->window_left >= 0
                          ? min(s->len_q, key0 + TILE_N - s->shift + f->window_left)
                          : s->len_q;
-    return key0 < s->len_k ? (max(rows, 0) + TILE_M - 1) / TILE_M : 0;
+    const bool is_seen = key0 < s->len_k && first_row_of(f, s, key0) < s->len_q;
+    return is_seen ? (max(rows, 0) + TILE_M - 1) / TILE_M : 0;
 }
 
 /* The row blocks [first, end) among those in which every row sees every key of the tile. */
@@ -96,8 +103,7 @@ DEVICE int *lost_keys(const att_bwd_params *p, int batch, int kv_head, int tile,
 
 /* The number of key tiles that are added to the same sum before key tile `tile` of its unit. */
 DEVICE int turn_of(const att_bwd_sm90_params *p, const sequence *s, int row_block, int tile) {
-    return (tile - (USE_TILE_SKIP ? first_tile_of(&p->bwd.fwd, s, row_block) : 0)) /
-           p->bwd.turn_count;
+    return (tile - first_tile_of(&p->bwd.fwd, s, row_block)) / p->bwd.turn_count;
 }
 
 #endif

@@ -78,9 +78,18 @@ DEVICE void score(float s[N_TILES][4], unsigned q[K_STEPS][4], unsigned k_row) {
             s[n][e] += odd[n][e];
 }
 
-/* Apply features and mask in steps that need either. `simple`: no feature changes the
- * scores. */
+/* Turn products into scores, and hide masked keys, in steps that need either. `simple`: no
+ * feature changes the scores. */
 DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[N_TILES][4], bool simple, int j) {
+    if (simple && !weighs_at_once(p)) {
+#pragma unroll
+        for (int n = 0; n < N_TILES; n++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                s[n][e] *= p->scale_log2;
+        if (is_clear(w, j))
+            return;
+    }
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -204,8 +213,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
     __syncwarp();
 
     const bool simple = p->softcap == 0.0f && !p->alibi && !p->bias && p->scale > 0.0f;
-    const float factor = simple ? p->scale_log2 : 1.0f;
-    const float slack = p->dtype_o == F32 ? 0.0f : RAISE_ABOVE;
+    const bool at_once = simple && weighs_at_once(p);
+    const float factor = at_once ? p->scale_log2 : 1.0f;
+    const float slack = weighs_at_once(p) ? RAISE_ABOVE : 0.0f;
 
     float o[O_TILES][4], top[2] = {-INFINITE, -INFINITE}, sum[2] = {0.0f, 0.0f};
 #pragma unroll
@@ -226,7 +236,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         async_commit();
         float s[N_TILES][4];
         score(s, q, k_row + stage * STAGE_BYTES);
-        if (!simple || j * TILE_N < w.clear_from || (j + 1) * TILE_N > w.clear_to)
+        if (!at_once || !is_clear(&w, j))
             adjust(p, &w, s, simple, j);
         softmax_step(s, o, top, sum, factor, slack);
         accumulate(o, s, v_row + stage * STAGE_BYTES);

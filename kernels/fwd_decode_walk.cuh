@@ -67,9 +67,20 @@ DEVICE void score(float s[KEY_TILES][ROW_TILES][4], unsigned q[K_STEPS][ROW_TILE
     }
 }
 
-/* Apply features and mask in steps that need either. `simple`: no feature changes the
- * scores. */
+/* Turn products into scores, and hide masked keys, in steps that need either. `simple`: no
+ * feature changes the scores. */
 DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[KEY_TILES][ROW_TILES][4], bool simple, int j) {
+    if (simple && !weighs_at_once(p)) {
+#pragma unroll
+        for (int n = 0; n < KEY_TILES; n++)
+#pragma unroll
+            for (int t = 0; t < ROW_TILES; t++)
+#pragma unroll
+                for (int e = 0; e < 4; e++)
+                    s[n][t][e] *= p->scale_log2;
+        if (is_clear(w, j))
+            return;
+    }
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int t = 0; t < ROW_TILES; t++)
@@ -304,8 +315,9 @@ DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, cons
     __syncwarp();
 
     const bool simple = p->softcap == 0.0f && !p->alibi && !p->bias && p->scale > 0.0f;
-    const float factor = simple ? p->scale_log2 : 1.0f;
-    const float slack = p->dtype_o == F32 ? 0.0f : RAISE_ABOVE;
+    const bool at_once = simple && weighs_at_once(p);
+    const float factor = at_once ? p->scale_log2 : 1.0f;
+    const float slack = weighs_at_once(p) ? RAISE_ABOVE : 0.0f;
 #pragma unroll
     for (int t = 0; t < ROW_TILES; t++) {
         m->top[t][0] = m->top[t][1] = -INFINITE;
@@ -334,7 +346,7 @@ DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, cons
             async_commit();
             if (what == 0) {
                 score(s, q, tile + k_row);
-                if (!simple || j * TILE_N < w->clear_from || (j + 1) * TILE_N > w->clear_to)
+                if (!at_once || !is_clear(w, j))
                     adjust(p, w, s, simple, j);
                 softmax_step(s, m, factor, slack);
             } else {

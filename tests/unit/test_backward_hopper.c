@@ -156,26 +156,31 @@ static void test_serves__what_it_has_not__refused_by_field(void **state) {
     refused_by(&p, d128, "seq_q", "32 bits");
 }
 
-/* Key tiles whose first row lies past the last one, inside a block of rows: see the conditions. */
-static void test_serves__rows_that_end_inside_a_block__only_where_tiles_agree(void **state) {
+/* Key tiles whose first row lies past the last one, but inside its block of rows. */
+static void test_serves__rows_that_end_inside_a_block__served(void **state) {
     (void)state;
     att_problem p = problem(2, 8, 2, 1000, 128);
     p.window_right = 20;
     p.align = ATT_ALIGN_TOP_LEFT;
     served_by(&p, d128);
     p.seq_k = 1500;
-    refused_by(&p, d128, "align", "more keys than rows");
+    served_by(&p, d128);
     p.align = ATT_ALIGN_BOTTOM_RIGHT;
     served_by(&p, d128);
     p.window_right = -1;
     p.causal = ATT_CAUSAL_TOP_LEFT;
     served_by(&p, d128);
     p.features |= ATT_STARTS_K;
-    refused_by(&p, d128, "align", "starts_k");
+    served_by(&p, d128);
     p.seq_k = 1000;
     served_by(&p, d128);
     p.q_offset = 3;
-    refused_by(&p, d128, "q_offset", "offsets");
+    served_by(&p, d128);
+    p.q_offset = INT64_C(1) << 40; /* sees every key: no mask is left */
+    served_by(&p, d128);
+    p.window_left = (INT64_C(1) << 28) + 1;
+    p.features |= ATT_Q_OFFSETS;
+    refused_by(&p, d128, "window_left", "2^28");
 }
 
 static void test_serves__strides__refused_by_the_tensor(void **state) {
@@ -296,7 +301,7 @@ int main(void) {
         cmocka_unit_test(test_finish__of_a_row__has_its_tile),
         cmocka_unit_test(test_serves__masks_lengths_and_types__served),
         cmocka_unit_test(test_serves__what_it_has_not__refused_by_field),
-        cmocka_unit_test(test_serves__rows_that_end_inside_a_block__only_where_tiles_agree),
+        cmocka_unit_test(test_serves__rows_that_end_inside_a_block__served),
         cmocka_unit_test(test_serves__strides__refused_by_the_tensor),
         cmocka_unit_test(test_serves__nothing_unattested_allowed__chosen),
         cmocka_unit_test(test_serves__above_128_columns__where_evidence_is_asked_for),

@@ -39,18 +39,6 @@ static bool takes_columns(const att_cuda_kernel *k, const att_problem *p,
     return true;
 }
 
-/* A key tile covers row blocks from the first row that would see its first key. If that row lies
- * past the last one but in the same block, the tile adds zeros to sums that others hold complete.
- * Offsets do that, and from the top left so do, with more keys than rows, starts and windows, at
- * other distances from the diagonal than whole tiles. */
-static bool ends_inside_block(const att_problem *p) {
-    const bool more_keys =
-        p->seq_k > p->seq_q || p->features & (ATT_CU_SEQLENS_Q | ATT_CU_SEQLENS_K);
-    const int right = att_cuda_band_of(p).right;
-    return !att_problem_is_bottom_right(p) && more_keys &&
-           (right > 0 || (right == 0 && p->features & ATT_STARTS_K));
-}
-
 /* The problem's score modifications must be exactly those compiled into the row. */
 static bool shapes_scores(const att_cuda_kernel *k, const att_problem *p,
                           att_refusal *refusal) {
@@ -70,11 +58,6 @@ static bool shapes_scores(const att_cuda_kernel *k, const att_problem *p,
                       all[i].name);
     }
     ATT_CONDITION(!(p->features & ATT_BIAS), "features", "has no bias and no boolean mask");
-    ATT_CONDITION(!att_cuda_band_has_offsets(p), "q_offset", "takes no offsets");
-    ATT_CONDITION(
-        !ends_inside_block(p), "align",
-        "takes no window to the right and no starts_k from the top left, where there may "
-        "be more keys than rows");
     ATT_CONDITION(!(p->gradients & ATT_D_ALIBI), "gradients", "computes no d_alibi");
     return true;
 }
@@ -101,6 +84,8 @@ static bool counts_fit(const att_cuda_kernel *k, const att_problem *p, att_refus
     ATT_CONDITION(
         att_mul(heads, att_ceil_div(p->seq_k, k->tile_n) + 1, &keys) && keys <= count_most,
         "seq_k", "has more tiles of keys than 32 bits count");
+    const char *field, *why = att_cuda_band_refusal(p, &field);
+    ATT_CONDITION(!why, field, "%s %s", field, why);
     return true;
 }
 
