@@ -126,7 +126,7 @@ static bool bind_lengths(binder *b, lab_file file, const int32_t **out, int64_t 
  * whether the entries make sense. */
 static bool bind_cu_seqlens(binder *b, lab_file file, const int32_t **out, int64_t *sequences,
                             int64_t *longest) {
-    int64_t count = 0;
+    int64_t count;
     if (!bind_lengths(b, file, out, &count))
         return false;
     if (count == 0)
