@@ -88,7 +88,8 @@ static bool is_fenced(const vgpu_lane *lane, const vgpu_block *block, const vgpu
 }
 
 static void check_cell(const vgpu_lane *lane, const vgpu_block *block, const vgpu_cell *cell,
-                       unsigned offset, uint8_t touched, shared_access access, const char *what) {
+                       unsigned offset, uint8_t touched, shared_access access,
+                       const char *what) {
     const bool writes = access == SHARED_WRITE || access == SHARED_ATOMIC;
     if (cell->in_flight)
         vgpu_fail(CHECK_IN_FLIGHT, "%s %s shared memory +%u, which a copy is still writing",

@@ -22,7 +22,14 @@ static int down(const att_cuda_kernel *k) {
 /* Hopper: the ring and its barriers; of each multiplying warpgroup, 16 x 16 results per warp,
  * slot and weight per position; ten items of 16 bytes; two numbers. */
 static int hopper(const att_cuda_kernel *k, int columns) {
-    enum { DEPTH_BYTES = 128, BARRIERS = 16, OUT = 4 * 512, SLOT = 8, ITEMS = 160, NUMBERS = 8 };
+    enum {
+        DEPTH_BYTES = 128,
+        BARRIERS = 16,
+        OUT = 4 * 512,
+        SLOT = 8,
+        ITEMS = 160,
+        NUMBERS = 8
+    };
     return k->stages * ((k->tile_m + columns) * DEPTH_BYTES + BARRIERS) +
            columns / 128 * (OUT + k->tile_m * SLOT) + ITEMS + NUMBERS;
 }

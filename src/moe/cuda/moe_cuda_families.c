@@ -104,7 +104,8 @@ static bool serves_by_maps(const att_kernel_row *row, const att_limits *limits,
                   "x spans 32 GiB or more");
     ATT_CONDITION(p->w1.row < most / 2 && p->w1.expert < most && p->w3.row < most &&
                       p->w3.expert < most && p->w2.row < most && p->w2.expert < most,
-                  "w1", "a stride of weights is 2^40 bytes or more, or 2^39 between rows of w1");
+                  "w1",
+                  "a stride of weights is 2^40 bytes or more, or 2^39 between rows of w1");
     return serves_vectors(row, limits, problem, refusal);
 }
 

@@ -24,12 +24,12 @@ att_status att_moe_maps_encode(att_moe_maps *maps, const att_cuda_driver *cu,
     const bool by_turns = att_moe_is_gated(p) && p->gate == ATT_MOE_INTERLEAVED;
     const int64_t rows = by_turns ? p->inner : att_moe_w1_rows(p);
     const att_moe_strides w1 = {p->w1.expert, by_turns ? 2 * p->w1.row : p->w1.row};
-    const att_tensor_walk h = {.rank = 4,
-                               .axis = {{p->inner, 1, DEPTH},
-                                        {p->tokens * p->experts_per_token,
-                                         att_round_up(p->inner, VECTOR), UNIT},
-                                        {1, 0, 1},
-                                        {1, 0, 1}}};
+    const att_tensor_walk h = {
+        .rank = 4,
+        .axis = {{p->inner, 1, DEPTH},
+                 {p->tokens * p->experts_per_token, att_round_up(p->inner, VECTOR), UNIT},
+                 {1, 0, 1},
+                 {1, 0, 1}}};
     const struct {
         att_tensor_map *map;
         att_tensor_walk walk;
