@@ -78,18 +78,9 @@ DEVICE void score(float s[N_TILES][4], unsigned q[K_STEPS][4], unsigned k_row) {
             s[n][e] += odd[n][e];
 }
 
-/* Turn products into scores, and hide masked keys, in steps that need either. `simple`: no
- * feature changes the scores. */
-DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[N_TILES][4], bool simple, int j) {
-    if (simple && !weighs_at_once(p)) {
-#pragma unroll
-        for (int n = 0; n < N_TILES; n++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                s[n][e] *= p->scale_log2;
-        if (is_clear(w, j))
-            return;
-    }
+/* Apply features and mask in steps that need either. `at_once`: products are turned into
+ * weights without becoming scores. */
+DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[N_TILES][4], bool at_once, int j) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -105,7 +96,7 @@ DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[N_TILES
                 float *x = &s[n][2 * half + e];
                 if (key < lo || key >= hi)
                     *x = -INFINITE;
-                else if (!simple)
+                else if (!at_once)
                     *x = score_of(p, &w->s, row.head, row.position, key, slope, *x);
             }
     }
@@ -212,10 +203,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         ldmatrix_x4(q[k], swizzle_step(q_row, k));
     __syncwarp();
 
-    const bool simple = p->softcap == 0.0f && !p->alibi && !p->bias && p->scale > 0.0f;
-    const bool at_once = simple && weighs_at_once(p);
+    const bool at_once = weighs_at_once(p);
     const float factor = at_once ? p->scale_log2 : 1.0f;
-    const float slack = weighs_at_once(p) ? RAISE_ABOVE : 0.0f;
+    const float slack = p->dtype_o == F32 ? 0.0f : RAISE_ABOVE;
 
     float o[O_TILES][4], top[2] = {-INFINITE, -INFINITE}, sum[2] = {0.0f, 0.0f};
 #pragma unroll
@@ -236,8 +226,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         async_commit();
         float s[N_TILES][4];
         score(s, q, k_row + stage * STAGE_BYTES);
-        if (!at_once || !is_clear(&w, j))
-            adjust(p, &w, s, simple, j);
+        if (!at_once || j * TILE_N < w.clear_from || (j + 1) * TILE_N > w.clear_to)
+            adjust(p, &w, s, at_once, j);
         softmax_step(s, o, top, sum, factor, slack);
         accumulate(o, s, v_row + stage * STAGE_BYTES);
         stage = stage == STAGES - 1 ? 0 : stage + 1;

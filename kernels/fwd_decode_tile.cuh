@@ -58,17 +58,12 @@ DEVICE block_work work_of(const att_fwd_params *p) {
     return w;
 }
 
-/* Does every row see every key of step j? */
-DEVICE bool is_clear(const block_work *w, int j) {
-    return j * TILE_N >= w->clear_from && (j + 1) * TILE_N <= w->clear_to;
-}
-
-/* May products that no feature changes become weights in one fused operation, relative to a top
- * that need not be the maximum? Not if O is written in float32: the heaviest key of a row must
- * then weigh exactly 1, since its weight is rounded for the product with V but not in the sum.
- * A score that is rounded before it is compared differs from its own top by 0. */
+/* May products become weights in one fused operation, scaled and relative to the top? Not if a
+ * feature changes the scores. Nor if O is written in float32: the heaviest key of a row must then
+ * weigh exactly 1, since its weight is rounded for the product with V but not in the sum. A score
+ * that is rounded before it is compared differs from its own top by 0. */
 DEVICE bool weighs_at_once(const att_fwd_params *p) {
-    return p->dtype_o != F32;
+    return p->softcap == 0.0f && !p->alibi && !p->bias && p->scale > 0.0f && p->dtype_o != F32;
 }
 
 /* Row r of the tile: a query head and a position. */

@@ -67,20 +67,9 @@ DEVICE void score(float s[KEY_TILES][ROW_TILES][4], unsigned q[K_STEPS][ROW_TILE
     }
 }
 
-/* Turn products into scores, and hide masked keys, in steps that need either. `simple`: no
- * feature changes the scores. */
-DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[KEY_TILES][ROW_TILES][4], bool simple, int j) {
-    if (simple && !weighs_at_once(p)) {
-#pragma unroll
-        for (int n = 0; n < KEY_TILES; n++)
-#pragma unroll
-            for (int t = 0; t < ROW_TILES; t++)
-#pragma unroll
-                for (int e = 0; e < 4; e++)
-                    s[n][t][e] *= p->scale_log2;
-        if (is_clear(w, j))
-            return;
-    }
+/* Apply features and mask in steps that need either. `at_once`: products are turned into
+ * weights without becoming scores. */
+DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[KEY_TILES][ROW_TILES][4], bool at_once, int j) {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int t = 0; t < ROW_TILES; t++)
@@ -98,7 +87,7 @@ DEVICE void adjust(const att_fwd_params *p, const block_work *w, float s[KEY_TIL
                     float *x = &s[n][t][2 * half + e];
                     if (key < lo || key >= hi)
                         *x = -INFINITE;
-                    else if (!simple)
+                    else if (!at_once)
                         *x = score_of(p, &w->s, row.head, row.position, key, slope, *x);
                 }
         }
@@ -314,10 +303,9 @@ DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, cons
     }
     __syncwarp();
 
-    const bool simple = p->softcap == 0.0f && !p->alibi && !p->bias && p->scale > 0.0f;
-    const bool at_once = simple && weighs_at_once(p);
+    const bool at_once = weighs_at_once(p);
     const float factor = at_once ? p->scale_log2 : 1.0f;
-    const float slack = weighs_at_once(p) ? RAISE_ABOVE : 0.0f;
+    const float slack = p->dtype_o == F32 ? 0.0f : RAISE_ABOVE;
 #pragma unroll
     for (int t = 0; t < ROW_TILES; t++) {
         m->top[t][0] = m->top[t][1] = -INFINITE;
@@ -346,8 +334,8 @@ DEVICE void walk_keys(const att_fwd_params *p, const block_work *w, feed f, cons
             async_commit();
             if (what == 0) {
                 score(s, q, tile + k_row);
-                if (!at_once || !is_clear(w, j))
-                    adjust(p, w, s, simple, j);
+                if (!at_once || j * TILE_N < w->clear_from || (j + 1) * TILE_N > w->clear_to)
+                    adjust(p, w, s, at_once, j);
                 softmax_step(s, m, factor, slack);
             } else {
                 accumulate(m->o, s, tile + v_row);
