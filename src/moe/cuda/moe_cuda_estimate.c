@@ -64,7 +64,7 @@ static double ends(const att_kernel_row *row, const att_moe_problem *p) {
         return 3.0;
     if (!att_moe_is_hopper(row))
         return 15.0;
-    return 15.0 + 0.06 * (double)(p->hidden + p->inner) / 64.0 + 0.04 * row->cuda->tile_m;
+    return 9.0 + 0.1 * (double)(p->hidden + p->inner) / 64.0 + 0.02 * row->cuda->tile_m;
 }
 
 double att_moe_gpu_estimate(const att_kernel_row *row, const att_limits *limits,
