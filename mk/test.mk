@@ -87,7 +87,7 @@ sanitize:
 	@$(call asan_variant,allocator_may_return_null=1) test-core
 
 # The fakes compute whole problems; only the code that calls them is tested.
-$(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_kernel.o fake_hopper.o fake_merge.o): ISA_CFLAGS := -O2 -fno-sanitize=all
+$(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_kernel.o fake_hopper.o fake_merge.o): ISA_CFLAGS := -O3 -fno-sanitize=all
 
 tsan:
 	@ATTEST_INSTRUMENTED=1 $(STEADY) $(call variant,tsan,$(TSAN)) test-threads
