@@ -56,7 +56,9 @@ ifneq ($(findstring ATT_AVX512_EMULATE,$(EXTRA_CFLAGS)),)
 ISA_avx512 := $(ISA_avx2)
 ISA_avx512_bf16 := $(ISA_avx2)
 endif
-$(foreach isa,$(ISAS),$(eval $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/*/cpu/*_$(isa).c)): ISA_CFLAGS := $(ISA_$(isa))))
+# Line tables alone: to follow the variables of these files takes as long as to compile them, and -O3 leaves few to see.
+LINES_ALONE := $(if $(filter -g,$(OPT)),-g1)
+$(foreach isa,$(ISAS),$(eval $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard src/*/cpu/*_$(isa).c)): ISA_CFLAGS := $(ISA_$(isa)) $(LINES_ALONE) $(KERNEL_OPT)))
 
 # gcc 12 does not see that a count is read only if it was set. The file belongs to the judge, whose statements its text binds.
 $(BUILD)/obj/lab/attention/array_files.o: ISA_CFLAGS = $(if $(findstring clang,$(shell $(CC) --version 2>/dev/null)),,-Wno-maybe-uninitialized)
