@@ -16,7 +16,7 @@
  *          as the left operand, a product costs what its positions cost, in multiples of 16; as
  *          the right one, in multiples of 64, and experts of 130 tokens paid for 192 or read
  *          their weights twice */
-/* 2 TILE_N as a literal, since it is pasted into names. */
+/* Rows of weights per tile. */
 #if TILE_N == 128
 #define B_ROWS 256
 #else

@@ -1,14 +1,15 @@
 /* moe_sm90_tile.cuh: a tile of a product of experts on Hopper: B_ROWS rows of weights times up
  * to TILE_M positions.
  *
- * The including file defines B_ROWS, and COPIED_BY_THREADS: whether positions are copied by
- * threads, and not by the copy engine; then who multiplies must fence before.
- * Weights are the left operand of the tensor cores, positions
- * the right one, of which a product may have any multiple of 16: an expert with few tokens costs
- * what they cost. One warpgroup fills a ring of STAGES tiles of both operands, 64 columns deep;
- * the others empty it, each with 64 rows of both halves of the weights' tile (gate and up). The
- * ring continues from item to item, so that the operands of the next item are loaded while
- * results are stored. An item without positions is the end. */
+ * The including file defines B_ROWS, and COPIED_BY_THREADS: whether threads copy the positions,
+ * and not the copy engine; those that multiply must then fence first.
+ *
+ * Weights are the left operand of the tensor cores, positions the right one, of which a product
+ * may have any multiple of 16: an expert with few tokens costs what they cost. One warpgroup
+ * fills a ring of STAGES tiles of both operands, 64 columns deep; the others empty it, each with
+ * 64 rows of both halves of the weights' tile (gate and up). The ring continues from item to
+ * item, so that the operands of the next item are loaded while results are stored. An item
+ * without positions is the end. */
 #ifndef ATT_MOE_SM90_TILE_CUH
 #define ATT_MOE_SM90_TILE_CUH
 
