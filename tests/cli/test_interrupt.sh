@@ -16,7 +16,8 @@ assert document["interrupted"] is True and len(document["results"]) == count < 3
 assert all(row["outcome"] == "pass" and row["kernel"] for row in document["results"])
 END
 rm -f part.json
-check 'interrupted twice: it stops at once' test "$(python3 "$tests_folder/interrupt.py" 2 2 120 verify "${endless[@]}" --device cpu --jobs 1 --json part.json)" = -2
+# One problem that no machine finishes between the two signals: the first alone would end the program as soon as it is finished.
+check 'interrupted twice: it stops at once' test "$(python3 "$tests_folder/interrupt.py" 2 1 120 verify b1h16s16384d128,f32 --device cpu --jobs 1 --json part.json)" = -2
 check 'and leaves nothing' test ! -e part.json
 expect 'a whole run' 0 -- verify b1h2s64d16 --device cpu --json whole.json
 check 'says nothing of it' json whole.json '"interrupted" not in d'
