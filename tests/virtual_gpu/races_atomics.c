@@ -18,8 +18,12 @@ typedef struct atomic_place {
     struct atomic_place *next;
 } atomic_place;
 
-enum { WORD = 4, BUCKETS = 256 };
-static atomic_place *buckets[BUCKETS]; /* each 4 bytes that an atomic touched */
+enum { WORD = 4, BUCKETS_FIRST = 256 };
+static struct {
+    atomic_place **buckets; /* each 4 bytes that an atomic touched, by address */
+    size_t size, count;     /* size: a power of two, at least count; 0: no buckets yet */
+    size_t in_shared;       /* how many of them are a block's */
+} places;
 
 /* Static shared memory of all blocks may be at the same address, one at a time. */
 static long owner_of(const vgpu_lane *lane, const char *memory) {
@@ -34,27 +38,59 @@ static long owner_of(const vgpu_lane *lane, const char *memory) {
     return lane->block->number;
 }
 
+static atomic_place **bucket_of(const char *memory) {
+    return &places.buckets[(uintptr_t)memory / WORD & (places.size - 1)];
+}
+
+static void add(atomic_place *place) {
+    atomic_place **bucket = bucket_of(place->memory);
+    place->next = *bucket;
+    *bucket = place;
+}
+
+/* Gradients are summed by an atomic per element: a search must not become long. */
+static void grow(void) {
+    const size_t old_size = places.size;
+    atomic_place **const old = places.buckets;
+    places.size = old_size ? 2 * old_size : BUCKETS_FIRST;
+    places.buckets = allocate(places.size * sizeof *places.buckets);
+    for (size_t i = 0; i < places.size; i++)
+        places.buckets[i] = NULL;
+    for (size_t i = 0; i < old_size; i++)
+        for (atomic_place *place = old[i], *next; place; place = next) {
+            next = place->next;
+            add(place);
+        }
+    free(old);
+}
+
 static atomic_place *place_at(const vgpu_lane *lane, const char *memory) {
     const long owner = owner_of(lane, memory);
-    atomic_place **bucket = &buckets[(uintptr_t)memory / WORD % BUCKETS];
-    for (atomic_place *place = *bucket; place; place = place->next)
+    if (places.count == places.size)
+        grow();
+    for (atomic_place *place = *bucket_of(memory); place; place = place->next)
         if (place->memory == memory && place->owner == owner)
             return place;
     atomic_place *place = allocate(sizeof *place);
-    *place = (atomic_place){memory, owner, NULL, *bucket};
-    return *bucket = place;
+    *place = (atomic_place){.memory = memory, .owner = owner};
+    add(place);
+    places.count++;
+    places.in_shared += owner != 0;
+    return place;
 }
 
 static void forget(atomic_place **at) {
     atomic_place *place = *at;
     *at = place->next;
+    places.count--;
+    places.in_shared -= place->owner != 0;
     races_drop(place->told);
     free(place);
 }
 
 void races_atomics_forget(const void *memory, size_t bytes) {
-    for (int i = 0; i < BUCKETS; i++)
-        for (atomic_place **at = &buckets[i]; *at;) {
+    for (size_t i = 0; i < places.size; i++)
+        for (atomic_place **at = &places.buckets[i]; *at;) {
             if ((uintptr_t)(*at)->memory - (uintptr_t)memory < bytes)
                 forget(at);
             else
@@ -63,8 +99,8 @@ void races_atomics_forget(const void *memory, size_t bytes) {
 }
 
 void races_atomics_end(const vgpu_block *block) {
-    for (int i = 0; i < BUCKETS; i++)
-        for (atomic_place **at = &buckets[i]; *at;) {
+    for (size_t i = 0; places.in_shared > 0 && i < places.size; i++)
+        for (atomic_place **at = &places.buckets[i]; *at;) {
             if ((*at)->owner == block->number)
                 forget(at);
             else
