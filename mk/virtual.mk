@@ -5,8 +5,8 @@ VIRTUAL_TOOLS    := tests/virtual_gpu/rewrite.c tests/virtual_gpu/virtual_nvrtc.
 VIRTUAL_OBJECTS  := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(VIRTUAL_TOOLS),$(wildcard tests/virtual_gpu/*.c)))
 VIRTUAL_HEADERS  := $(addprefix $(VIRTUAL)/,abi.h cuda_builtins.h entry.h)
 
-# Kernels call it: driver.map lists the symbols that they see.
-$(VIRTUAL_OBJECTS): ISA_CFLAGS := -O3 -fvisibility=default -fno-semantic-interposition
+# Kernels call it: driver.map lists the symbols that they see. It runs where it was built.
+$(VIRTUAL_OBJECTS): ISA_CFLAGS := -O3 -march=native -fvisibility=default -fno-semantic-interposition
 
 $(VIRTUAL)/libcuda.so: $(VIRTUAL_OBJECTS) $(FAKE_DRIVER_OBJECTS) $(BUILD)/obj/src/base/dtype.o tests/virtual_gpu/driver.map
 	@mkdir -p $(@D)

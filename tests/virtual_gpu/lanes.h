@@ -82,6 +82,7 @@ struct vgpu_warp {
     int count;
     vgpu_lane *runs[WARP_LANES];
     int runs_count;
+    long slowest;          /* no runnable lane was resumed less often */
     unsigned live;         /* lanes that have not ended */
     unsigned arrived;      /* in the warp's current operation; 0: none */
     unsigned mask;         /* that it is for */

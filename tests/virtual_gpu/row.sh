@@ -15,9 +15,15 @@ flags=$(<"$cuda/$row.flags") || exit 1
 IFS=, read -r _ _ source targets < <(grep ",$row," "$cuda/rows.mk")
 targets=${targets%%)*}
 
-flag() { # flag NAME: its value
-    local value=${flags#*-D"$1"=}
-    echo "${value%% *}"
+flag() { # flag NAME [FLAGS]: its value in these flags, or in this row's; empty: there is none
+    local from=${2-$flags}
+    [[ $from != *-D"$1"=* ]] || { from=${from#*-D"$1"=} && echo "${from%% *}"; }
+}
+
+kind_of() { # kind_of FLAGS: what the rows that share lines have in common, apart from source and targets
+    local type
+    type=$(flag DTYPE "$1")
+    echo "$(flag ROLE "$1") $(flag FEATURES "$1") ${type#B}"
 }
 
 dims() { # dims D_QK D_V: as a problem has them
@@ -97,22 +103,23 @@ SPLIT,*)
 *) kinds="any $role" ;;
 esac
 
-# Rows of the two 16-bit types differ only in the type: they share the lines alternately, except the first. So do 192
-# and 256 columns, which differ only in the tile and take longest.
-every=2 mine=1 phase=0
-((d_qk <= 128)) || every=4 phase=$((d_qk / 64))
-# A row that is not for the newest GPU differs from one that is only in the tile: it uses every second line.
+# Rows of one source and role differ only in type, head dimension and tile: up to four of them share the lines in turns, except the
+# first. A row that is not for the newest GPU differs from one that is only in the tile: it uses every second of its lines.
+alike=0 mine=0 kind=$(kind_of "$flags")
+while IFS=, read -r _ other other_source other_targets; do
+    [[ $other_source,${other_targets%%)*} == "$source,$targets" ]] || continue
+    [[ $(kind_of "$(<"$cuda/$other.flags")") == "$kind" ]] || continue
+    [[ $other != "$row" ]] || mine=$alike
+    alike=$((alike + 1))
+done < <(grep cuda_row, "$cuda/rows.mk")
+every=$((alike < 4 ? alike : 4))
 [[ $targets == *90* ]] || every=$((2 * every))
-case $type in
-bf16) mine=$((every / 2 + 1)) ;;
-f32) every=$((every / 2)) ;;
-esac
 problems=()
 turn=0
 while read -r kind problem; do
     [[ " $kinds " == *" $kind "* ]] || continue
     turn=$((turn + 1))
-    ((turn == 1 || (turn + phase) % every == mine % every)) || continue
+    ((turn == 1 || turn % every == mine % every)) || continue
     problem=${problem//'{D}'/$large}
     problem=${problem//'{d}'/$small}
     problems+=("${problem//'{T}'/$type}")

@@ -141,9 +141,12 @@ void lane_block(vgpu_lane *lane, vgpu_state state) {
 void lane_wake(vgpu_lane *lane) {
     if (lane->state == LANE_RUNS)
         return;
+    vgpu_warp *warp = lane->warp;
     lane->state = LANE_RUNS;
-    lane->slot = lane->warp->runs_count;
-    lane->warp->runs[lane->warp->runs_count++] = lane;
+    lane->slot = warp->runs_count;
+    warp->runs[warp->runs_count++] = lane;
+    if (lane->resumed < warp->slowest)
+        warp->slowest = lane->resumed;
 }
 
 void lane_yield(vgpu_lane *lane) {
@@ -165,15 +168,23 @@ void vgpu_pause(const char *file, int line) {
     lane_may_yield(vgpu_lane_at(file, line));
 }
 
-/* Any lane of the warp that is not ahead of the slowest runnable one by more than the allowed
- * drift. */
-static vgpu_lane *lane_of(const vgpu_warp *warp) {
-    vgpu_lane *lane = warp->runs[random_below((unsigned)warp->runs_count)], *slowest = lane;
-    if (plan.drift < 0)
-        return lane;
-    for (int i = 0; i < warp->runs_count; i++)
+/* The runnable lane that was resumed least often. */
+static vgpu_lane *slowest_of(vgpu_warp *warp) {
+    vgpu_lane *slowest = warp->runs[0];
+    for (int i = 1; i < warp->runs_count && slowest->resumed > warp->slowest; i++)
         if (warp->runs[i]->resumed < slowest->resumed)
             slowest = warp->runs[i];
+    warp->slowest = slowest->resumed;
+    return slowest;
+}
+
+/* Any lane of the warp that is not ahead of the slowest runnable one by more than the allowed
+ * drift. */
+static vgpu_lane *lane_of(vgpu_warp *warp) {
+    vgpu_lane *lane = warp->runs[random_below((unsigned)warp->runs_count)];
+    if (plan.drift < 0 || lane->resumed <= warp->slowest + plan.drift)
+        return lane;
+    vgpu_lane *slowest = slowest_of(warp);
     return lane->resumed <= slowest->resumed + plan.drift ? lane : slowest;
 }
 
