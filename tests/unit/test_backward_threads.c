@@ -24,7 +24,8 @@ static void add_shared_bias(att_problem *p) {
 
 static void test_backward__other_threads_and_repeats__same_bits(void **state) {
     const engines *e = *state;
-    static const int32_t counts[] = {2, 3, 7};
+    static const int32_t counts[] = {3, 2, 7};
+    const int counts_used = is_instrumented() ? 1 : 3;
     for (int t = 0; t < 3; t++)
         for (int kind = 0; kind < 2; kind++) {
             att_problem p;
@@ -45,7 +46,7 @@ static void test_backward__other_threads_and_repeats__same_bits(void **state) {
                 assert_ok(gradients_run(&one, alone));
                 gradients_check(&one, gradients_unit(&p));
                 att_context_destroy(alone);
-                for (int n = 0; n < 3; n++) {
+                for (int n = 0; n < counts_used; n++) {
                     att_context *ctx = context_open(e->isa[k], counts[n]);
                     assert_ok(gradients_run(&more, ctx));
                     att_context_destroy(ctx);

@@ -21,7 +21,8 @@ static void init(att_moe_problem *p, int64_t tokens, att_dtype dtype, bool trans
 
 static void test_moe__other_threads_and_repeats__same_bits(void **state) {
     const engines *e = *state;
-    static const int32_t counts[] = {2, 3, 7, 7};
+    static const int32_t counts[] = {7, 2, 3, 7};
+    const size_t counts_used = is_instrumented() ? 1 : sizeof counts / sizeof counts[0];
     for (int t = 0; t < 3; t++)
         for (int transposed = 0; transposed < 2; transposed++) {
             att_moe_problem p;
@@ -36,7 +37,7 @@ static void test_moe__other_threads_and_repeats__same_bits(void **state) {
                 assert_ok(mixture_run(&one, alone));
                 mixture_check(&one);
                 att_context_destroy(alone);
-                for (size_t n = 0; n < sizeof counts / sizeof counts[0]; n++) {
+                for (size_t n = 0; n < counts_used; n++) {
                     att_context *ctx = context_open(e->isa[k], counts[n]);
                     assert_ok(mixture_run(&more, ctx));
                     att_context_destroy(ctx);
