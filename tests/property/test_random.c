@@ -15,7 +15,14 @@
 #include "tests/support/engines.h"
 #include "tests/support/shrink.h"
 
-enum { COUNT = 1000, GRADIENTS = 400, SEED = 1, REPORTED_MOST = 5, DRAWS = 16, ONE_LUCKY_IN = 200 };
+enum {
+    COUNT = 1000,
+    GRADIENTS = 400,
+    SEED = 1,
+    REPORTED_MOST = 5,
+    DRAWS = 16,
+    ONE_LUCKY_IN = 200
+};
 
 static const int32_t THREADS[] = {1, 3};
 enum { THREAD_COUNTS = sizeof THREADS / sizeof THREADS[0] };
