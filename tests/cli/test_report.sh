@@ -4,6 +4,9 @@
 source "$(dirname "$0")/common.sh"
 
 evidence=$root/evidence
+# For what does not depend on how much there is: without the files with most samples, whose intervals take the longest.
+cp -r "$evidence/h200" few
+rm few/{few_heads,self_check_*,ladder_variants,chunk,hopper_sustained,decode_sweep,pages,lengths,before_after_*}.json
 
 expect 'no file' 2 err='expected a file or a folder of results' -- report
 expect 'a file that is not there' 2 err='nowhere.json: No such file' -- report nowhere.json
@@ -16,19 +19,19 @@ echo '{"schema": "sarif-2"}' >foreign.json
 expect 'a foreign file' 2 err="foreign.json: schema: a report cannot show 'sarif-2'" -- report foreign.json
 mkdir empty
 expect 'an empty folder' 2 err='empty: no .json file' -- report empty
-expect 'into nowhere' 3 err='/no/such/r.html' -- report "$evidence/h200" -o /no/such/r.html
-check 'stdout full' bash -c "attest report '$evidence/h200' >/dev/full; ((\$? == 3))"
+expect 'into nowhere' 3 err='/no/such/r.html' -- report few -o /no/such/r.html
+check 'stdout full' bash -c "attest report few >/dev/full; ((\$? == 3))"
 
 # The formats: by name, by file suffix, and the terminal if there is no file.
-expect 'for the terminal' 0 out='faster, .* slower' -- report "$evidence/h200"
+expect 'for the terminal' 0 out='faster, .* slower' -- report few
 expect 'Markdown' 0 out='^## attest report' -- report "$evidence/h200" --format md
 expect 'a page' 0 -- report "$evidence/h200" -o page.html
 check 'it says what was written' grep -qE '^wrote page\.html \(html\): [0-9]+ files, [0-9]+ timings, [0-9]+ comparisons$' .out
 expect 'Markdown by its name' 0 out='^wrote page.md \(md\): ' -- report "$evidence/h200" -o page.md
-expect 'text by its name' 0 -- report "$evidence/h200" -o page.txt
+expect 'text by its name' 0 -- report few -o page.txt
 check 'text is text' grep -q 'faster, .* slower' page.txt
-expect 'an ending that says nothing' 2 err='-o page.pdf: expected \.html, \.md or \.txt, or --format' -- report "$evidence/h200" -o page.pdf
-expect 'no ending' 2 err='-o page: ' -- report "$evidence/h200" -o page
+expect 'an ending that says nothing' 2 err='-o page.pdf: expected \.html, \.md or \.txt, or --format' -- report few -o page.pdf
+expect 'no ending' 2 err='-o page: ' -- report few -o page
 check 'nothing is written then' test ! -e page.pdf
 expect 'any name with a format' 0 -- report "$evidence/h200" -o page.out --format html
 check 'the same page' cmp page.html page.out
@@ -55,24 +58,24 @@ check 'it is the same again' cmp page.html again.html
 
 # Every line of a terminal report fits the width; a pipe gets no colour, a terminal does unless told otherwise.
 for columns in 60 80 132; do
-    COLUMNS=$columns attest report "$evidence/h200" >"term$columns.txt"
+    COLUMNS=$columns attest report few >"term$columns.txt"
     # shellcheck disable=SC2016 # $0 is awk's
     check "$columns columns" awk -v most="$columns" \
         '/^against/ { table = 1 } /^$/ { table = 0 } !table && length($0) > most { print; bad = 1 } END { exit bad }' "term$columns.txt"
 done
 check 'no colour in a pipe' bash -c "! grep -q \$'\\033' term80.txt"
 if script -qec true /dev/null >/dev/null 2>&1 </dev/null; then
-    TERM=xterm script -qec "attest report $evidence/h200" /dev/null >color.txt </dev/null
+    TERM=xterm script -qec "attest report few" /dev/null >color.txt </dev/null
     check 'colour on a terminal' grep -q $'\033\\[1;' color.txt
-    TERM=xterm NO_COLOR=1 script -qec "attest report $evidence/h200" /dev/null >plain.txt </dev/null
+    TERM=xterm NO_COLOR=1 script -qec "attest report few" /dev/null >plain.txt </dev/null
     check 'NO_COLOR' bash -c "grep -q faster plain.txt && ! grep -q \$'\\033\\[1;' plain.txt"
 fi
 
 # One plot as a file, for a README or a paper.
-expect 'a plot' 0 out='^wrote plot.svg \(svg\): ' -- report "$evidence/h200" --svg rates-forward -o plot.svg
-expect 'a dark one' 0 -- report "$evidence/h200" --svg rates-forward --dark -o dark.svg
+expect 'a plot' 0 out='^wrote plot.svg \(svg\): ' -- report few --svg rates-forward -o plot.svg
+expect 'a dark one' 0 -- report few --svg rates-forward --dark -o dark.svg
 check 'it is another' bash -c '! cmp -s plot.svg dark.svg'
-expect 'two panels' 0 -- report "$evidence/h200" --svg rates-forward-h16d128-bf16-causal,rates-backward-backward-h16d128-bf16-causal -o two.svg
+expect 'two panels' 0 -- report few --svg rates-forward-h16d128-bf16-causal,rates-backward-backward-h16d128-bf16-causal -o two.svg
 check 'pictures are well formed, sized and closed' python3 - plot.svg dark.svg two.svg <<'END'
 import sys, xml.etree.ElementTree as tree
 for path in sys.argv[1:]:
@@ -84,12 +87,12 @@ for path in sys.argv[1:]:
     assert {"attest", "cuDNN", "FlashAttention-3"} <= set(names), names
     assert text.count('class="panel"') == (2 if path == "two.svg" else 4)
 END
-expect 'the names of plots' 0 out='^rates-forward$' -- report "$evidence/h200" --svg list
-check 'each is a plot' bash -c 'while read -r name; do attest report "$0" --svg "$name" >/dev/null || exit 1; done < <(grep -E "^(roofline|speeds-forward|ladder|ablation|history)$" .out)' "$evidence/h200"
-expect 'no such plot' 2 err="--svg: there is no plot 'rates-forwrd'; did you mean 'rates-forward'" -- report "$evidence/h200" --svg rates-forwrd
-expect 'a plot has its own format' 2 err='--svg goes without --format' -- report "$evidence/h200" --svg roofline --format md
-expect 'dark alone' 2 err='--dark is for --svg' -- report "$evidence/h200" --dark
-check 'nothing is written where there is none' bash -c '! attest report "$0" --svg nothing -o none.svg 2>/dev/null && test ! -e none.svg' "$evidence/h200"
+expect 'the names of plots' 0 out='^rates-forward$' -- report few --svg list
+check 'each is a plot' bash -c 'while read -r name; do attest report "$0" --svg "$name" >/dev/null || exit 1; done < <(grep -E "^(roofline|speeds-forward|ladder|ablation|history)$" .out)' few
+expect 'no such plot' 2 err="--svg: there is no plot 'rates-forwrd'; did you mean 'rates-forward'" -- report few --svg rates-forwrd
+expect 'a plot has its own format' 2 err='--svg goes without --format' -- report few --svg roofline --format md
+expect 'dark alone' 2 err='--dark is for --svg' -- report few --dark
+check 'nothing is written where there is none' bash -c '! attest report "$0" --svg nothing -o none.svg 2>/dev/null && test ! -e none.svg' few
 
 # What a reader sees first: problems, devices, kernels, and the best rival; older kernels separately.
 check 'forward beside the best of three' python3 - page.html <<'END'
