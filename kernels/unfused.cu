@@ -58,9 +58,9 @@ DEVICE float4 scores_at(const float *row, float scale, int j, int lo, int hi) {
                        j + 2 >= lo && j + 2 < hi ? x.z * scale : -INFINITE, j + 3 < hi ? x.w * scale : -INFINITE);
 }
 
-DEVICE void softmax(const att_unfused_params *u, long long row, int i, int lane) {
+DEVICE void softmax(const att_unfused_params *u, long long row, int batch, int i, int lane) {
     const att_fwd_params *p = &u->fwd;
-    const sequence s = sequence_of(p, 0);
+    const sequence s = sequence_of(p, batch);
     const int lo = visible_lo(p, &s, i), hi = visible_hi(p, &s, i);
     const float *scores = u->scores + row * u->pitch;
     float top = -INFINITE, sum = 0.0f;
@@ -111,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) KERNEL(const __grid_con
     if (of_batch >= u.fwd.batch * u.fwd.heads_q)
         return;
     if (u.phase == ATT_UNFUSED_SOFTMAX)
-        softmax(&u, row, i, lane);
+        softmax(&u, row, of_batch / u.fwd.heads_q, i, lane);
     else
         finish(&u, row, of_batch / u.fwd.heads_q, of_batch % u.fwd.heads_q, i, lane);
 }
