@@ -34,7 +34,7 @@ static void add_bias(att_problem *p, att_dtype dtype, bool batch, bool head, boo
 static void check_on_all(const engines *e, const att_problem *p,
                          const gradient_lengths *lengths, uint64_t seed, float loud) {
     enum {
-        EVERY = 5
+        EVERY = 11
     }; /* of the calls: coprime to the loops around it, which have 2, 3, 4 or
         * 16 iterations */
     static int calls;
