@@ -30,7 +30,7 @@ typedef enum trick {
     NO_OP,
     OTHER_BITS,
     REFUSE,
-    SLOW,
+    SLOW, /* a clock that counts calls: other calls take a microsecond */
     WRONG_FROM_THE_START,
     WATCH,      /* computes, and records its arguments */
     SLOW_CLOCK, /* time seems to stand still */
@@ -58,11 +58,9 @@ static int case_of(const att_args *args) {
     return -1;
 }
 
-static void waste_time(void) {
-    const uint64_t start = lab_clock_ns();
-    while (lab_clock_ns() - start < 200000)
-        continue;
-}
+/* What the clock says with SLOW: a machine under load must not change the number of calls. */
+static uint64_t counted_ns;
+enum { READING_NS = 20, CALL_NS = 1000, SLOW_CALL_NS = 200000 };
 
 att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void *workspace,
                                void *stream) {
@@ -78,8 +76,7 @@ att_status __wrap_att_plan_run(const att_plan *plan, const att_args *args, void 
     const bool cheats = timed_case == 0 && turns > honest_turns;
     if (cheats && current_trick == NO_OP)
         return ATT_OK;
-    if (cheats && current_trick == SLOW)
-        waste_time();
+    counted_ns += cheats && current_trick == SLOW ? SLOW_CALL_NS : CALL_NS;
     if (cheats && current_trick == REFUSE)
         return ATT_E_SYSTEM;
     const att_status status = __real_att_plan_run(plan, args, workspace, stream);
@@ -129,6 +126,8 @@ uint64_t __real_lab_clock_ns(void);
 uint64_t __wrap_lab_clock_ns(void);
 
 uint64_t __wrap_lab_clock_ns(void) {
+    if (current_trick == SLOW)
+        return counted_ns += READING_NS;
     const uint64_t now = __real_lab_clock_ns();
     return current_trick == SLOW_CLOCK ? now / 1000000000 : now;
 }
