@@ -105,7 +105,7 @@ test-counted: $(BUILD)/libattest.a $(COUNTED_TESTS) $(PROPERTY_TESTS)
 $(LIB_OBJECTS): override EXTRA_CFLAGS += $(COUNTED)
 coverage:
 	@find $(BUILD)/coverage -name '*.gcda' -delete 2>/dev/null || true
-	@failed=0; ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=60 VERIFY_SUITES="merge moe_edge" $(call variant,coverage,$(EMULATED)) COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
+	@failed=0; ATTEST_INSTRUMENTED=1 ATTEST_PROPERTY_COUNT=30 VERIFY_SUITES="merge moe_edge" $(call variant,coverage,$(EMULATED)) DIGEST_OPT=-O3 COUNTED="$(GCOV)" LDFLAGS=--coverage CC=gcc \
 	    SUITE_ISAS='avx512_bf16 amx' test-counted test-suites || failed=1; \
 	    BUILD=$(BUILD) tests/coverage.sh && exit $$failed
 
