@@ -82,8 +82,8 @@ const char *att_row_role(const att_kernel_row *row) {
         [ATT_ROLE_PLAIN] = "plain",   [ATT_ROLE_GENERAL] = "general",
         [ATT_ROLE_DECODE] = "decode", [ATT_ROLE_COMBINE] = "combine",
         [ATT_ROLE_RUNG] = "rung",     [ATT_ROLE_SMALL] = "small",
-        [ATT_ROLE_MASK] = "mask",
-        [ATT_ROLE_SPLIT] = "split",   [ATT_ROLE_STEP] = "step",
+        [ATT_ROLE_MASK] = "mask",     [ATT_ROLE_SPLIT] = "split",
+        [ATT_ROLE_STEP] = "step",
     };
     return row->cuda ? roles[row->cuda->role] : row->family->role;
 }

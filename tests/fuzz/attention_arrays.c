@@ -141,8 +141,8 @@ static int64_t first_page(const attention_case *c, int64_t b) {
 static void place_rows(attention_case *c, int64_t b) {
     const int32_t *q_offsets = array_of(c, SLOT_Q_OFFSETS),
                   *k_offsets = array_of(c, SLOT_K_OFFSETS);
-    c->offset[b] = c->problem.q_offset - c->problem.k_offset +
-                   (q_offsets ? q_offsets[b] : 0) - (k_offsets ? k_offsets[b] : 0);
+    c->offset[b] = c->problem.q_offset - c->problem.k_offset + (q_offsets ? q_offsets[b] : 0) -
+                   (k_offsets ? k_offsets[b] : 0);
 }
 
 static void fill_lengths(attention_case *c, random_input *in) {
@@ -152,8 +152,9 @@ static void fill_lengths(attention_case *c, random_input *in) {
             *pages = array_of(c, SLOT_PAGES);
     if (cu_q)
         fill_cu(cu_q, p->batch, p->seq_q, p->total_q, in);
+    const bool no_pages = pages && p->num_pages == 0; /* then no sequence has keys */
     if (cu_k) /* with pages only the differences count */
-        fill_cu(cu_k, p->batch, p->seq_k, pages ? INT32_MAX : p->total_k, in);
+        fill_cu(cu_k, p->batch, p->seq_k, no_pages ? 0 : pages ? INT32_MAX : p->total_k, in);
     for (int64_t b = 0; b < p->batch; b++) {
         c->len_q[b] = cu_q ? cu_q[b + 1] - cu_q[b] : p->seq_q;
         c->len_k[b] = cu_k ? cu_k[b + 1] - cu_k[b] : p->seq_k;
@@ -162,10 +163,9 @@ static void fill_lengths(attention_case *c, random_input *in) {
             if (lens_k[b] < c->len_k[b])
                 c->len_k[b] = lens_k[b];
         }
-        /* A cache without pages has no keys. */
-        if (pages && p->num_pages == 0)
+        if (no_pages)
             c->len_k[b] = 0;
-        if (pages && p->num_pages == 0 && lens_k)
+        if (no_pages && lens_k)
             lens_k[b] = 0;
         c->start_k[b] = 0;
         if (starts_k)
@@ -370,8 +370,8 @@ static bool recount(attention_case *c) {
 }
 
 static attention_fault spoil_data(attention_case *c, random_input *in) {
-    static const int slots[] = {SLOT_CU_Q, SLOT_CU_K, SLOT_LENS_K, SLOT_STARTS_K, SLOT_PAGES,
-                                SLOT_Q_OFFSETS, SLOT_K_OFFSETS};
+    static const int slots[] = {SLOT_CU_Q,  SLOT_CU_K,      SLOT_LENS_K,   SLOT_STARTS_K,
+                                SLOT_PAGES, SLOT_Q_OFFSETS, SLOT_K_OFFSETS};
     const int slot = slots[draw_byte(in) % (sizeof slots / sizeof slots[0])];
     const size_t count = c->used[slot] ? c->slots[slot].bytes / 4 : 0;
     if (count == 0)

@@ -46,7 +46,7 @@ typedef struct attention_case {
     uint64_t sums[SLOT_COUNT]; /* of the inputs, before the run */
     int64_t len_q[CASE_BATCH_MOST], len_k[CASE_BATCH_MOST], start_k[CASE_BATCH_MOST];
     int64_t offset[CASE_BATCH_MOST]; /* of the first row's position from the first key's */
-    bool finite; /* contents are ordinary numbers: answers are compared */
+    bool finite;                     /* contents are ordinary numbers: answers are compared */
 } attention_case;
 
 void attention_draw(att_problem *p, random_input *in);

@@ -101,8 +101,7 @@ static void test_read__modifiers__fill_problem(void **state) {
     assert_int_equal(p->bias.col, 0);
     assert_int_not_equal(p->bias.batch, 0);
     assert_int_equal(p->features, ATT_ALIBI | ATT_SINKS | ATT_LSE | ATT_BIAS | ATT_LENS_K |
-                                      ATT_PAGED | ATT_STARTS_K | ATT_Q_OFFSETS |
-                                      ATT_K_OFFSETS);
+                                      ATT_PAGED | ATT_STARTS_K | ATT_Q_OFFSETS | ATT_K_OFFSETS);
     assert_int_equal(p->page_size, 4);
     assert_int_equal(lab_spec_len_k(&spec, 2), 9);
     assert_int_equal(lab_spec_start_k(&spec, 0), 0);

@@ -26,6 +26,6 @@ enum { VGPU_WATCHED = 1 };
 enum { VGPU_WATCHED = 0 };
 #endif
 
-extern "C" __attribute__((visibility("default")))
-const vgpu_entry_point vgpu_entry = {vgpu_run, vgpu_bytes_of_params(KERNEL), VGPU_WATCHED,
-                                     __start_vgpu_shared, __stop_vgpu_shared, __start_vgpu_aligns, __stop_vgpu_aligns};
+extern "C" __attribute__((visibility("default"))) const vgpu_entry_point vgpu_entry = {
+    vgpu_run,           vgpu_bytes_of_params(KERNEL), VGPU_WATCHED,      __start_vgpu_shared,
+    __stop_vgpu_shared, __start_vgpu_aligns,          __stop_vgpu_aligns};
