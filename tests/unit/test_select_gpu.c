@@ -467,6 +467,8 @@ static void test_hopper__features_compiled_in__exactly_these(void **state) {
     assert_string_equal(find(&limits, &p)->id, bias);
     p.bias.row = 3001;
     refused_by(&limits, &p, bias, "bias", "16 bytes");
+    p.bias.row = INT64_MAX; /* in bytes past int64 */
+    refused_by(&limits, &p, bias, "bias", "too large");
     p.bias = (att_strides){0, 0, 3000 * 8, 8};
     refused_by(&limits, &p, bias, "bias", "side by side");
     p.bias = (att_strides){0, 0, 3000, 1};

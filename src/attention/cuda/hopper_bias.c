@@ -16,8 +16,9 @@ static int64_t size_of(int64_t size, int64_t stride) {
 }
 
 static bool is_walkable(int64_t size, int64_t stride) {
-    return size_of(size, stride) <= 1 || (stride > 0 && stride * ELEMENT % UNIT == 0 &&
-                                          stride < ATT_TENSOR_STRIDE_END / ELEMENT);
+    return size_of(size, stride) <= 1 ||
+           (stride > 0 && stride < ATT_TENSOR_STRIDE_END / ELEMENT &&
+            stride * ELEMENT % UNIT == 0);
 }
 
 const char *att_cuda_hopper_bias_refusal(const att_cuda_kernel *kernel, const att_problem *p) {
