@@ -251,8 +251,20 @@ def test_generation_of_decoders(name, cache):
     assert torch.equal(got, eager.generate(tokens, **options))
 
 
-def test_training_with_padding():
-    eager, ours = decoder("Llama")
+def doge():
+    """Its mask is a bias, with gradients, whose hidden keys have the lowest number: in rows of padding, all of them."""
+    config = transformers.DogeConfig(vocab_size=99, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4,
+                                     num_key_value_heads=2, max_position_embeddings=64, keep_window_size=8)
+    models = both(transformers.DogeForCausalLM, config)
+    for model in models:
+        for layer, decay in zip(model.model.layers, ((0.5, -1.0), (1.5, 0.3))):
+            layer.self_attn.A.data = torch.tensor(decay)  # zeros initially: nothing would depend on the mask
+    return models
+
+
+@pytest.mark.parametrize("name", ["Llama", "Doge"])
+def test_training_with_padding(name):
+    eager, ours = doge() if name == "Doge" else decoder(name)
     tokens, mask = torch.randint(3, 99, (2, 20)), padding(20, (0, 20), (6, 20))
     labels = tokens.masked_fill(~mask | ~mask.roll(1, 1), -100)  # no row of padding predicts a token
     losses = []
