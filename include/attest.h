@@ -648,7 +648,7 @@ typedef struct att_moe_problem {
     float alpha, limit; /* of ATT_MOE_SWIGLU_CLAMPED: finite, limit above 0 */
 
     int64_t tokens; /* 0 is allowed: nothing to do; tokens x experts_per_token is below 2^31 */
-    int64_t hidden, inner;     /* columns of x and y; columns of h */
+    int64_t hidden, inner;     /* columns of x and y; columns of h; each 1 .. 2^48 */
     int64_t experts;           /* 1 .. ATT_MOE_EXPERTS_MAX */
     int64_t experts_per_token; /* k: 1 .. experts */
     /* Expert parallelism: the weights and biases hold experts first_expert .. first_expert +

@@ -10,6 +10,10 @@
 
 #define LL(x) ((long long)(x))
 
+/* Of hidden and inner: more than any memory holds, and small enough that no kernel's workspace
+ * for a few tokens overflows. */
+#define SIDE_MOST (INT64_C(1) << 48)
+
 /* -------------------------------------------------------------------- values */
 
 static att_status check_type(att_dtype dtype, att_dtype other, const char *field) {
@@ -107,8 +111,10 @@ static att_status check_sizes(const att_moe_problem *p) {
     ATT_REQUIRE(p->tokens <= INT32_MAX / p->experts_per_token, ATT_E_OVERFLOW, "tokens",
                 "tokens=%lld x experts_per_token=%lld does not fit 31 bits", LL(p->tokens),
                 LL(p->experts_per_token));
-    ATT_REQUIRE(p->inner <= INT64_MAX / 2, ATT_E_OVERFLOW, "inner",
-                "inner=%lld: twice as many rows do not fit 63 bits", LL(p->inner));
+    ATT_REQUIRE(p->hidden <= SIDE_MOST, ATT_E_OVERFLOW, "hidden", "hidden=%lld is above 2^48",
+                LL(p->hidden));
+    ATT_REQUIRE(p->inner <= SIDE_MOST, ATT_E_OVERFLOW, "inner", "inner=%lld is above 2^48",
+                LL(p->inner));
     return ATT_OK;
 }
 

@@ -27,6 +27,8 @@ static void test_moe__bad_problems__refused_by_field(void **state) {
     BAD(p.hidden = 0, ATT_E_ARG, "hidden");
     BAD(p.inner = 0, ATT_E_ARG, "inner");
     BAD(p.inner = INT64_MAX, ATT_E_OVERFLOW, "inner");
+    BAD(p.inner = (INT64_C(1) << 48) + 1, ATT_E_OVERFLOW, "inner");
+    BAD(p.hidden = (INT64_C(1) << 48) + 1, ATT_E_OVERFLOW, "hidden");
     BAD(p.experts = 0, ATT_E_ARG, "experts");
     BAD(p.experts = ATT_MOE_EXPERTS_MAX + 1, ATT_E_ARG, "experts");
     BAD(p.experts_per_token = 0, ATT_E_ARG, "experts_per_token");
@@ -91,10 +93,24 @@ static void test_moe__huge_sizes__overflow_not_wrapped(void **state) {
     const engines *e = *state;
     att_moe_problem p;
     att_plan *plan;
-    att_moe_problem_init(&p, 4096, 64, INT64_C(1) << 55, 1, 1, ATT_BF16);
+    att_moe_problem_init(&p, 4096, 64, INT64_C(1) << 48, 1, 1, ATT_BF16);
     p.w1.row = p.w2.row = 0;
     p.flags |= ATT_MOE_TRANSPOSED;
-    assert_fails(att_moe_plan_create(&plan, e->ctx[0], &p), ATT_E_OVERFLOW, "inner", "inner");
+    assert_fails(att_moe_plan_create(&plan, e->ctx[0], &p), ATT_E_OVERFLOW, "inner",
+                 "overflows a workspace");
+}
+
+/* The largest hidden of one token, on every instruction set: its workspace does not wrap. */
+static void test_moe__longest_token__served_with_a_workspace_for_it(void **state) {
+    const engines *e = *state;
+    att_moe_problem p;
+    att_plan *plan;
+    att_moe_problem_init(&p, 1, INT64_C(1) << 48, 1, 1, 1, ATT_BF16);
+    for (int k = 0; k < e->count; k++) {
+        assert_ok(att_moe_plan_create(&plan, e->ctx[k], &p));
+        assert_true(att_plan_workspace(plan) < SIZE_MAX / 8);
+        att_plan_destroy(plan);
+    }
 }
 
 /* Strides of a dimension of size 1, and of arrays that the problem does not have, are
@@ -248,6 +264,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_moe__bad_problems__refused_by_field),
         cmocka_unit_test(test_moe__huge_sizes__overflow_not_wrapped),
+        cmocka_unit_test(test_moe__longest_token__served_with_a_workspace_for_it),
         cmocka_unit_test(test_moe__strides_nobody_follows__taken),
         cmocka_unit_test(test_moe__bad_arguments__refused_and_nothing_written),
         cmocka_unit_test(test_moe__given_ids_out_of_range__named_with_their_token),
