@@ -71,6 +71,8 @@ static void run_attention(const api_ground *ground, const att_plan *plan, attent
     memset(&launch, 0, sizeof launch);
     if (draw_chance(in, 12))
         fault = attention_spoil(c, in);
+    if (fault == FAULT_NONE && attention_lacks_pages(c))
+        fault = FAULT_MAYBE;
     if (fault == FAULT_DATA && !ground->is_cpu)
         return;
     if (draw_chance(in, 30))

@@ -382,6 +382,12 @@ static attention_fault spoil_data(attention_case *c, random_input *in) {
     return recount(c) ? FAULT_NONE : FAULT_DATA;
 }
 
+bool attention_lacks_pages(const attention_case *c) {
+    const att_problem *p = &c->problem;
+    return (p->features & ATT_PAGED) && p->num_pages == 0 && p->seq_k > 0 &&
+           !(p->features & (ATT_LENS_K | ATT_CU_SEQLENS_K));
+}
+
 attention_fault attention_spoil(attention_case *c, random_input *in) {
     switch (draw_between(in, 0, 5)) {
     case 0:

@@ -68,6 +68,10 @@ typedef enum attention_fault {
 
 attention_fault attention_spoil(attention_case *c, random_input *in);
 
+/* Whether sequences have keys and the cache has no pages: a CPU refuses that, to a GPU they have
+ * none. */
+bool attention_lacks_pages(const attention_case *c);
+
 /* Compute sums of the inputs, with which attention_check() verifies that they are unchanged.
  * Call it last before the run. */
 void attention_seal(attention_case *c);
