@@ -47,6 +47,10 @@ static att_status check_pages(const att_problem *p, const att_args *a) {
         const att_cpu_sequence s = att_cpu_sequence_of(p, a, b, 0);
         const int32_t *table = a->page_table + b * p->page_table_stride;
         const int64_t end = s.len_k > 0 ? att_ceil_div(s.first_k + s.len_k, p->page_size) : 0;
+        ATT_REQUIRE(end == 0 || p->num_pages > 0, ATT_E_DATA, "page_table",
+                    "page_table: sequence %lld has %lld keys, but the cache has no pages: "
+                    "num_pages=0",
+                    (long long)b, (long long)s.len_k);
         for (int64_t i = s.first_k / p->page_size; i < end; i++)
             ATT_REQUIRE(table[i] >= 0 && table[i] < p->num_pages, ATT_E_DATA, "page_table",
                         "page_table[%lld][%lld]=%d is not in 0 .. %lld", (long long)b,

@@ -341,6 +341,16 @@ static void test_run__page_id_out_of_range__refused(void **state) {
     plan_close(&p);
 }
 
+static void test_run__keys_in_a_cache_without_pages__refused(void **state) {
+    att_problem problem = problem_with(ATT_PAGED, ATT_F32);
+    problem.num_pages = 0;
+    planned p;
+    plan_open(&p, *state, &problem);
+    refuse(&p, &p.f.args, ATT_E_DATA, "page_table");
+    assert_non_null(strstr(att_last_error()->text, "num_pages=0"));
+    plan_close(&p);
+}
+
 /* Entries past the used keys, and between one table and the next, are ignored. */
 static void test_run__page_ids_that_no_key_uses__not_looked_at(void **state) {
     const att_problem problem = problem_with(ATT_PAGED | ATT_LENS_K | ATT_STARTS_K, ATT_F32);
@@ -548,6 +558,7 @@ int main(void) {
         cmocka_unit_test(test_run__offset_below_0__refused),
         cmocka_unit_test(test_run__args_of_0_1__without_starts),
         cmocka_unit_test(test_run__page_id_out_of_range__refused),
+        cmocka_unit_test(test_run__keys_in_a_cache_without_pages__refused),
         cmocka_unit_test(test_run__page_ids_that_no_key_uses__not_looked_at),
         cmocka_unit_test(test_run__workspace_null_or_misaligned__refused),
         cmocka_unit_test(test_run__workspace_size_told__checked),
