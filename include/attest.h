@@ -464,10 +464,10 @@ ATT_API att_status att_plan_run(const att_plan *plan, const att_args *args, void
  *     d_alibi   = -sum_ij d_s[i,j] |diagonal(i) - j|
  *     d_sinks   = -sum_i exp(sink - lse[i]) delta[i]
  *
- * The problem is that of the forward call, with ATT_LSE and the last fields filled in; o and lse are
- * what forward wrote. Rows that see no key, and keys that no row sees, have gradients of 0; the
- * contents of masked keys never reach one. The bits are the same from run to run, on the CPU with any
- * number of threads. Pages (ATT_PAGED) are refused.
+ * The problem is that of the forward call, with ATT_LSE and the fields from `gradients` to
+ * `grad_bias` filled in; o and lse are what the forward call wrote. Rows that see no key, and keys
+ * that no row sees, have gradients of 0; the contents of masked keys never reach one. The bits are
+ * the same from run to run, on the CPU with any number of threads. Pages (ATT_PAGED) are refused.
  *
  *     att_problem_init(&p, 1, 8, 8, 512, 512, 64, 64, ATT_BF16);
  *     p.features = ATT_LSE;
@@ -756,7 +756,8 @@ typedef struct att_kernel_info {
     att_isa isa;   /* CPU: the instruction set it needs */
     int available; /* 1 if this context can run it */
 
-    /* "fwd", "decode"; GPU: "plain", "small", "split", "general", "decode", "combine", "mask", "rung" */
+    /* CPU: "fwd", "decode", "backward", "merge", "moe"; GPU: "plain", "small", "split", "general",
+     * "decode", "combine", "mask", "step", "rung" */
     const char *role;
     att_origin origin;  /* on this context's GPU; of a CPU context, on the first of `targets` */
     int32_t rung;       /* 1: a step of the ladder, which only ATT_ALLOW_SLOW lets serve */
