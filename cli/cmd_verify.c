@@ -115,7 +115,19 @@ typedef struct verification {
     pthread_mutex_t lock; /* of the other fields */
     lab_progress bar;
     size_t finished;
+    bool one_at_a_time;
 } verification;
+
+/* The most bytes of answers shared by kernels that are verified on the same problems. A full store
+ * keeps no more, so each problem has one of its own where problems come one after the other. */
+enum { STORE_BYTES = 1 << 28 };
+
+static void share_answers(verification *v, size_t i) {
+    if (!v->one_at_a_time || i % v->session->subject_count != 0)
+        return;
+    lab_reference_store_destroy(v->options.store);
+    v->options.store = lab_reference_store_create(STORE_BYTES);
+}
 
 static void verify_one(void *context, size_t i) {
     verification *v = context;
@@ -124,6 +136,7 @@ static void verify_one(void *context, size_t i) {
     char line[LAB_SPEC_MAX];
     if (lab_interrupted())
         return;
+    share_answers(v, i);
     lab_spec_print(spec, line, sizeof line);
     pthread_mutex_lock(&v->lock);
     lab_progress_update(&v->bar, v->finished++, line);
@@ -133,19 +146,20 @@ static void verify_one(void *context, size_t i) {
     v->answers.reached[i] = true;
 }
 
-/* The most bytes of answers shared by kernels that are verified on the same problems. */
-enum { STORE_BYTES = 1 << 28 };
-
 static cli_exit verify_all(cli_session *session, const cli_refusals *refusals) {
     const cli_options *o = session->options;
     const size_t count = session->spec_count * session->subject_count;
-    verification v = {
-        .session = session,
-        .options = {.seed = o->seed, .rows_seed = cli_rows_seed(o), .repeats = (int)o->repeats},
-        .answers = {.results = calloc(count, sizeof(lab_verify_result)),
-                    .reached = calloc(count, sizeof(bool)),
-                    .count = count},
-        .lock = PTHREAD_MUTEX_INITIALIZER};
+    const int jobs = cli_jobs(o, session->ctx[0]);
+    verification v = {.session = session,
+                      .options = {.seed = o->seed,
+                                  .rows_seed = cli_rows_seed(o),
+                                  .repeats = (int)o->repeats,
+                                  .store = lab_reference_store_create(STORE_BYTES)},
+                      .answers = {.results = calloc(count, sizeof(lab_verify_result)),
+                                  .reached = calloc(count, sizeof(bool)),
+                                  .count = count},
+                      .lock = PTHREAD_MUTEX_INITIALIZER,
+                      .one_at_a_time = jobs == 1};
     const lab_spec **specs = calloc(count, sizeof(const void *));
     cli_exit result = CLI_NOT_POSSIBLE;
     if (v.answers.results && v.answers.reached && specs) {
@@ -154,7 +168,7 @@ static cli_exit verify_all(cli_session *session, const cli_refusals *refusals) {
         lab_interrupt_listen("\nattest verify: interrupted; what was verified is kept (again: "
                              "stop at once)\n");
         lab_progress_start(&v.bar, stderr, "verifying", count);
-        lab_verify_each(specs, count, cli_jobs(o, session->ctx[0]), verify_one, &v);
+        lab_verify_each(specs, count, jobs, verify_one, &v);
         lab_progress_end(&v.bar);
         result = report(session, &v.answers, refusals);
     } else {
