@@ -15,7 +15,7 @@ export LC_ALL=C.UTF-8
 list_pages() { # list_pages ROOT: Markdown for users, relative to ROOT
     (
         cd "$1"
-        ls README.md CONTRIBUTING.md SECURITY.md examples/README.md evidence/README.md || true
+        ls README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md examples/README.md evidence/README.md || true
         find docs -name '*.md' | LC_ALL=C sort
     ) 2>/dev/null
 }
@@ -188,6 +188,7 @@ must_find() { # must_find KIND FILE TEXT: the text, added to a copy of the file,
 
 must_find words docs/merge.md 'Rounds are drawn that nobody can foretell.'
 must_find words README.md 'One launch a tile.\nTwo registers a thread.'
+must_find words CHANGELOG.md 'Samples of a run under way are kept.'
 must_find words man/attest.1 'Samples are held against the first.'
 must_find words include/attest.h '/* 0 first, never falling */'
 must_find words cli/verbs.c 'static const char *text = "nothing of CUDA is needed";'
@@ -195,6 +196,8 @@ must_find words src/base/error.c 'static const char *text = "the table is writte
 must_find words python/attest/__init__.py '"""Nothing of it is kept."""'
 must_find links docs/merge.md '[a page](no-such-page.md)'
 must_find links docs/merge.md '[a heading](merge.md#no-such-heading)'
+must_find links CHANGELOG.md '[a page](docs/no-such-page.md)'
 must_find lines docs/merge.md "$(printf 'word %.0s' {1..30})"
+must_find lines CHANGELOG.md "$(printf 'word %.0s' {1..30})"
 must_find lengths docs/merge.md "$(printf 'word\\n%.0s' {1..1700})"
 echo "texts: $(list_pages . | wc -l) pages, the headers, the man page and $(print_strings . | wc -l) lines of strings; $planted planted violations are found"
