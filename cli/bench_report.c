@@ -395,8 +395,8 @@ cli_exit cli_bench_session(cli_session *session) {
                     r.load);
         if (!o->as_process)
             lab_interrupt_listen(
-                "\nattest bench: interrupted; this round is finished and what was "
-                "measured is kept (again: stop at once)\n");
+                "\nattest bench: interrupted; this round is completed, and all samples "
+                "are kept (Ctrl-C again stops at once)\n");
         result = measure(&r);
         if (result == CLI_HOLDS)
             result = report(&r);

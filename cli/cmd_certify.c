@@ -28,7 +28,7 @@ static cli_exit put_judgement(cli_session *session, const lab_evidence *evidence
     const size_t failed = cli_put_faults(session->text, judgement);
     cli_put_standings(session->text, judgement);
     if (judgement->count == 0 && failed == 0)
-        fprintf(session->text, "no evidence is here, and none is required\n");
+        fprintf(session->text, "no evidence found, and none is required\n");
     fprintf(session->text, "%zu checked, %zu failed\n", judgement->count, failed);
     json_t *document = lab_json_document("attest-evidence-1", NULL);
     json_object_set_new(document, "folder", json_string(evidence->folder));
@@ -213,7 +213,7 @@ static cli_exit certify_all(cli_session *session, const lab_certify *job, const 
         t.total++;
     lab_interrupt_listen(
         "\nattest certify: interrupted; the statements of finished kernels are kept "
-        "(again: stop at once)\n");
+        "(Ctrl-C again stops at once)\n");
     if (kernels)
         certify_kernels(session, job, pattern, folder, results, &t);
     bool ok = lab_interrupted() || t.count > 0 || (!pattern && o->peer_count > 0) ||
@@ -325,7 +325,7 @@ static cli_exit state_host_tests(cli_session *session) {
     }
     result = keep(o, folder, "host", statement);
     if (result == CLI_HOLDS)
-        fprintf(session->text, "the tests of the host code are stated in %s/host.json, %s\n",
+        fprintf(session->text, "the results of the host code's tests are in %s/host.json, %s\n",
                 folder, o->sign ? "signed" : "unsigned");
     return result;
 }

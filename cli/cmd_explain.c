@@ -117,7 +117,7 @@ static cli_exit explain_elsewhere(const cli_options *o) {
         result = CLI_USAGE;
     }
     if (result == CLI_HOLDS) {
-        fprintf(session.text, "device: %s, by its file; nothing runs\n", device.limits.name);
+        fprintf(session.text, "device: %s, from its file; nothing runs\n", device.limits.name);
         result = explain_all(&session, &device);
     }
     cli_session_close(&session);

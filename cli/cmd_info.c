@@ -289,7 +289,7 @@ static cli_exit put_info(cli_session *session, const att_context_info *info, con
         put_overview(text, c);
     fputc('\n', text);
     if (c->judgement.count == 0)
-        fputs("no evidence about the kernels is here: 'attest certify' makes it\n", text);
+        fputs("no evidence found; 'attest certify' creates it\n", text);
     cli_put_standings(text, &c->judgement);
     json_t *document = lab_json_document("attest-info-1", session->ctx[0]);
     json_object_set_new(document, "gpus", gpus);

@@ -54,18 +54,18 @@ static void put_floor(FILE *text, const lab_plan_result *r, const lab_device *de
             with_prefix(c, sizeof c, r->work.pairs));
     if (r->work.bytes > 0.0)
         fprintf(text, "; %.0f FLOP per byte", r->work.flops / r->work.bytes);
-    fprintf(text, "\nfloor     %s by the maker's rates\n",
+    fprintf(text, "\nfloor     %s by the manufacturer's rates\n",
             cli_microseconds(a, sizeof a, lab_floor_seconds(&r->floor)));
     for (int i = 0; i < LAB_BOUND_COUNT; i++)
         put_bound(text, r, (lab_bound_kind)i);
     if (r->has_reach)
-        fprintf(text, "reach     %s by the rates that were measured on such a GPU\n",
+        fprintf(text, "reach     %s by rates measured on this model of GPU\n",
                 cli_microseconds(a, sizeof a, lab_floor_seconds(&r->reach)));
     if (r->floor.binds == LAB_BOUND_MEMORY && r->work.bytes < (double)device->limits.l2_bytes)
-        fputs(
-            "note      what is read fits the L2 cache: where it is there already, memory does "
-            "not bind\n",
-            text);
+        fputs("note      the inputs fit the L2 cache: if they are there already, memory is not "
+              "the "
+              "limit\n",
+              text);
 }
 
 static void put_choice(FILE *text, const lab_plan_result *r) {
@@ -79,7 +79,7 @@ static void put_choice(FILE *text, const lab_plan_result *r) {
             "chosen    %s: %" PRIu32 " threads and %" PRIu32
             " bytes of shared memory per block%s%s\n",
             r->chosen->row->id, r->chosen->threads, r->chosen->shared,
-            timed ? ", predicted " : "; there is no model of its time",
+            timed ? ", predicted " : "; no model predicts its time",
             timed ? cli_microseconds(time, sizeof time, r->chosen->seconds) : "");
 }
 
@@ -123,7 +123,7 @@ static cli_exit find_device(const cli_options *o, lab_device *device) {
         return CLI_HOLDS;
     char names[256];
     lab_device_names(names, sizeof names);
-    cli_complain(o, "%s; --device plans for one that is not here: %s", why.text, names);
+    cli_complain(o, "%s; use --device to plan for another GPU: %s", why.text, names);
     return CLI_NOT_POSSIBLE;
 }
 

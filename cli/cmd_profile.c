@@ -69,7 +69,7 @@ static cli_exit report(cli_session *session, const lab_profile *profile,
         fprintf(text, "%s%s", count++ ? ", " : "\nnot on this GPU: ", lab_metric_rows[m].name);
         json_array_append_new(missing, json_string(lab_metric_rows[m].name));
     }
-    fprintf(text, "%s\nthe report is %s.ncu-rep; times under a profiler are no benchmark\n",
+    fprintf(text, "%s\nthe report is %s.ncu-rep; times under a profiler are not benchmarks\n",
             count ? "\n" : "", file);
     if (session->csv.stream)
         cli_put_profile_csv(session->csv.stream, profile);
@@ -84,7 +84,7 @@ static cli_exit report(cli_session *session, const lab_profile *profile,
 static bool own_path(const cli_options *o, char *buf, size_t n) {
     const ssize_t length = readlink("/proc/self/exe", buf, n - 1);
     if (length <= 0)
-        return cli_complain(o, "the path of this program is not known");
+        return cli_complain(o, "cannot find the path of this program");
     buf[length] = '\0';
     return true;
 }
@@ -102,7 +102,7 @@ static cli_exit profile(cli_session *session) {
     const cli_options *o = session->options;
     char program[4096], file[4096], line[LAB_SPEC_MAX], device[24], seed[24];
     if (session->spec_count != 1) {
-        cli_complain(o, "one problem at a time is profiled");
+        cli_complain(o, "expected one problem: profile runs one at a time");
         return CLI_USAGE;
     }
     if (!own_path(o, program, sizeof program))

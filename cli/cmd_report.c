@@ -71,7 +71,7 @@ static bool asked_well(const cli_options *o) {
             o, "expected a file or a folder of results, for example: attest report "
                "evidence -o report.html");
     if (o->plot && o->report_format)
-        return cli_complain(o, "--svg goes without --format");
+        return cli_complain(o, "--svg and --format cannot be combined");
     if (o->dark && !o->plot)
         return cli_complain(o, "--dark is for --svg: a page follows its reader's settings");
     return format_of(o) ||

@@ -234,17 +234,17 @@ static bool is_same_file(const char *a, const char *b) {
 static bool check_file_options(const cli_options *o, lab_layout layout) {
     const char *const *input = o->files.input;
     if (!input[LAB_FILE_Q] || !input[LAB_FILE_K] || !input[LAB_FILE_V] || !o->files.o)
-        return cli_complain(o, "files need all of --q, --k, --v and -o");
+        return cli_complain(o, "--q, --k, --v and -o are needed together");
     if (o->shape_count > 0)
-        return cli_complain(o, "'%s': with files, the arrays say the shape", o->shapes[0]);
+        return cli_complain(o, "'%s': with files, the arrays give the shape", o->shapes[0]);
     for (size_t i = 0; i < o->modifier_count; i++)
         if (o->modifiers[i].of_shape)
-            return cli_complain(o, "--%s: with files, the arrays say the shape",
+            return cli_complain(o, "--%s: with files, the arrays give the shape",
                                 o->modifiers[i].flag);
     if (layout == LAB_PACKED)
         return cli_complain(o, "--layout packed is for shapes; arrays are bshd or bhsd");
     if (strcmp(o->files.o, "-") == 0 || (o->files.lse && strcmp(o->files.lse, "-") == 0))
-        return cli_complain(o, "%s -: arrays are mapped, and go to files only",
+        return cli_complain(o, "%s -: arrays can only be written to files",
                             strcmp(o->files.o, "-") == 0 ? "-o" : "--lse");
     if (o->files.lse && is_same_file(o->files.lse, o->files.o))
         return cli_complain(o, "-o and --lse name the same file");

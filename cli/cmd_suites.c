@@ -47,7 +47,7 @@ cli_exit cli_suites(const cli_options *o) {
         lab_table_print_within(l.table, session.text, session.columns);
         lab_table_destroy(l.table);
         if (l.count == 0 && l.result == CLI_HOLDS) {
-            cli_complain(o, "there are no suites in $ATTEST_SUITES, nor beside the program");
+            cli_complain(o, "no suites found in $ATTEST_SUITES or beside the program");
             l.result = CLI_NOT_POSSIBLE;
         }
         json_t *document = lab_json_document("attest-suites-1", NULL);

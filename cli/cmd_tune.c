@@ -29,7 +29,7 @@ static void watch(const lab_tuning *t, const lab_trial *trial, bool best, double
         lab_progress_end(&w->bar);
         fprintf(w->text, "%7.1f s  trial %-4zu %-28s ", seconds, t->trial_count, name);
         if (best)
-            fprintf(w->text, "%.3f of the shipped row's time\n", trial->cost);
+            fprintf(w->text, "%.3f of the built-in row's time\n", trial->cost);
         else
             fprintf(w->text, "WRONG: %s\n", trial->message);
         fflush(w->text);
@@ -57,8 +57,8 @@ static void put_result(FILE *text, const lab_tuning *t) {
             t->exhausted ? "; nothing feasible is left" : "");
     if (!t->has_winner) {
         fprintf(text, "winner   none: %s\n",
-                t->trial_count ? "the shipped constants are the best of them"
-                               : "the budget did not last for a trial");
+                t->trial_count ? "the built-in constants are the best of them"
+                               : "the budget ended before the first trial");
         return;
     }
     char name[256];
@@ -68,7 +68,7 @@ static void put_result(FILE *text, const lab_tuning *t) {
     put_side(text, "shipped", &t->final[0]);
     put_side(text, "tuned", &t->final[1]);
     if (t->judged)
-        fprintf(text, "verdict  %s: %+.1f %% [%+.1f, %+.1f] of the shipped row's time\n",
+        fprintf(text, "verdict  %s: %+.1f %% [%+.1f, %+.1f] of the built-in row's time\n",
                 lab_verdict_name(t->verdict.kind), 100.0 * t->verdict.effect,
                 100.0 * t->verdict.low, 100.0 * t->verdict.high);
 }
@@ -78,7 +78,7 @@ static cli_exit keep(const cli_session *session, const lab_tuning *t) {
     const cli_options *o = session->options;
     const char *path = o->tuned ? o->tuned : default_output;
     if (!t->judged || t->verdict.kind != LAB_FASTER) {
-        fputs("row      none written: the shipped row stands\n", session->text);
+        fputs("row      none written: the built-in row is kept\n", session->text);
         return t->wrong ? CLI_CHECK_FAILED : CLI_HOLDS;
     }
     lab_message why;
@@ -87,8 +87,8 @@ static cli_exit keep(const cli_session *session, const lab_tuning *t) {
         return CLI_NOT_POSSIBLE;
     }
     fprintf(session->text,
-            "row      written to %s; --rows %s or ATTEST_ROWS=%s uses it, and as "
-            "~/.config/attest/rows it is used always\n",
+            "row      written to %s; --rows %s or ATTEST_ROWS=%s uses it; copied to "
+            "~/.config/attest/rows, it is always used\n",
             path, path, path);
     return t->wrong ? CLI_CHECK_FAILED : CLI_HOLDS;
 }
@@ -123,8 +123,8 @@ static cli_exit tune(cli_session *session, const lab_spec *spec, json_t *results
             line, options.budget_seconds, options.population,
             (unsigned long long)options.bench.seed, options.state);
     if (!o->resume && access(options.state, F_OK) == 0)
-        fprintf(stderr, "note: the record of an earlier search is replaced; --resume would go "
-                        "on from it\n");
+        fprintf(stderr, "note: the record of an earlier search is replaced; --resume continues "
+                        "it instead\n");
     watcher w = {.text = session->text, .budget = options.budget_seconds};
     lab_progress_start(&w.bar, stderr, "tuning, seconds", (size_t)ceil(w.budget));
     lab_tuning tuning;

@@ -165,8 +165,8 @@ static cli_exit verify_all(cli_session *session, const cli_refusals *refusals) {
     if (v.answers.results && v.answers.reached && specs) {
         for (size_t i = 0; i < count; i++)
             specs[i] = &session->specs[i / session->subject_count];
-        lab_interrupt_listen("\nattest verify: interrupted; what was verified is kept (again: "
-                             "stop at once)\n");
+        lab_interrupt_listen("\nattest verify: interrupted; what was verified is kept (Ctrl-C "
+                             "again stops at once)\n");
         lab_progress_start(&v.bar, stderr, "verifying", count);
         lab_verify_each(specs, count, jobs, verify_one, &v);
         lab_progress_end(&v.bar);

@@ -94,8 +94,8 @@ static bool set_percent(cli_options *o, const cli_option *option, const char *va
     char *end;
     const double number = strtod(value, &end);
     if (end == value || *end || !(number >= 0.0 && number < 100.0))
-        return cli_complain(o, "--%s %s: expected per cent from 0 to below 100", option->name,
-                            value);
+        return cli_complain(o, "--%s %s: expected a percentage from 0 to below 100",
+                            option->name, value);
     *(double *)field_of(o, option) = number / 100.0;
     return true;
 }
@@ -419,15 +419,15 @@ const cli_option cli_option_table[] = {
     {"device", 0, "NAME", CLI_PLAN, set_text, AT(plan_device), NULL,
      "a GPU of devices/ (l4, a100, h200, ...), a .json file, or cuda[:N]"},
     {"ranks", 0, "N,...", CLI_PLAN, set_ranks, 0, NULL,
-     "cut the sequence over so many devices, and predict the time of each method"},
+     "split the sequence over this many devices, and predict the time of each method"},
     {"link", 0, "GB/s,US", CLI_PLAN, set_link, 0, NULL,
      "with --ranks: rate between two ranks, and latency of a message in microseconds (0)"},
     {"whole", 0, "SECONDS", CLI_PLAN, set_seconds, AT(whole), NULL,
      "with --ranks: measured time of the whole problem on one rank (the model's)"},
     {"all", 0, NULL, CLI_INFO, set_flag, AT(all), NULL,
-     "list every kernel, also those that cannot run here"},
+     "list every kernel, including those that cannot run here"},
     {"all", 0, NULL, CLI_PLAN, set_flag, AT(all), NULL,
-     "list every tile, also those that do not fit"},
+     "list every tile, including those that do not fit"},
 
     {"output", 'o', "FILE", CLI_REPORT, set_text, AT(report_file), NULL,
      "write the report there; - for stdout (the default)"},
@@ -438,7 +438,7 @@ const cli_option cli_option_table[] = {
      "names"},
     {"dark", 0, NULL, CLI_REPORT, set_flag, AT(dark), NULL, "with --svg: draw for a dark page"},
     {"price-per-hour", 0, "X", CLI_REPORT, set_price, 0, NULL,
-     "price of the device: the report then says what its seconds cost"},
+     "price of the device per hour: the report then shows what its time cost"},
 
     {"timed", 0, "NAME", CLI_CERTIFY, set_text, AT(timed), NULL,
      "the suite to time (certify on a GPU, certify_cpu on a CPU)"},
@@ -598,14 +598,17 @@ enum { CERTIFY_SAMPLES = 100 };
 static bool check_bench(cli_options *o) {
     const bool checks_itself = o->self_check || o->inject > 0.0;
     if (o->self_check && o->inject > 0.0)
-        return cli_complain(o, "--aa and --inject are two self-checks: one at a time");
-    if (checks_itself && (o->baseline || o->processes > 1))
-        return cli_complain(o, "a self-check goes without --baseline and --processes");
-    if (checks_itself && (o->isa_count > 1 || o->kernel_count > 1 || o->peer_count > 0))
-        return cli_complain(o, "a self-check takes one kernel, instruction set or none");
-    if (o->inject > 0.0 && o->cold)
         return cli_complain(o,
-                            "--inject needs samples of many calls, and --cold ones have one");
+                            "--aa and --inject cannot be combined: one self-check at a time");
+    if (checks_itself && (o->baseline || o->processes > 1))
+        return cli_complain(o,
+                            "a self-check cannot be combined with --baseline or --processes");
+    if (checks_itself && (o->isa_count > 1 || o->kernel_count > 1 || o->peer_count > 0))
+        return cli_complain(
+            o, "a self-check takes one instruction set, at most one --kernel and no --peer");
+    if (o->inject > 0.0 && o->cold)
+        return cli_complain(
+            o, "--inject needs samples of many calls, but a --cold sample is one call");
     if (o->check_trials > 1 && !checks_itself)
         return cli_complain(o, "--trials is for --aa and --inject");
     if (o->processes > 64)
@@ -653,8 +656,8 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
     if (o->kernel_count > 1 && !(verb_bit & (CLI_VERIFY | CLI_BENCH)))
         return cli_complain(o, "--kernel may be given once here");
     if (o->virtual_gpu && !(verb_bit & (CLI_INFO | CLI_RUN | CLI_EXPLAIN | CLI_VERIFY)))
-        return cli_complain(o, "--device virtual is for verify, run, explain and info: what it "
-                               "takes says nothing about a GPU");
+        return cli_complain(o, "--device virtual is for verify, run, explain and info: its "
+                               "times say nothing about a GPU");
     if (o->min_samples > o->max_samples)
         return cli_complain(o, "--min-samples %" PRId64 " is more than --max-samples %" PRId64,
                             o->min_samples, o->max_samples);
@@ -664,7 +667,8 @@ bool cli_options_read(cli_options *o, const char *program, const char *verb, uns
         return cli_complain(o, "--jobs %" PRId64 ": at most %d at once", o->jobs,
                             LAB_JOBS_MOST);
     if (o->jobs > 1 && o->peer_count > 0)
-        return cli_complain(o, "--jobs goes without --peer: plug-ins run one at a time");
+        return cli_complain(o,
+                            "--jobs and --peer cannot be combined: plug-ins run one at a time");
     return verb_bit != CLI_BENCH || check_bench(o);
 }
 

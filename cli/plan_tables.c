@@ -123,13 +123,13 @@ static void describe_break(const lab_tile *tile, const lab_device *device, char 
                            size_t n) {
     if (tile->breaks == ATT_RESOURCE_SHARED &&
         tile->shared > (uint32_t)device->limits.shared_per_block)
-        snprintf(buf, n, "shared memory: %" PRIu32 " B, a block may have %d", tile->shared,
-                 device->limits.shared_per_block);
+        snprintf(buf, n, "shared memory: %" PRIu32 " B, the limit per block is %d",
+                 tile->shared, device->limits.shared_per_block);
     else if (tile->breaks != ATT_RESOURCE_REGISTERS)
-        snprintf(buf, n, "%s: an SM has too little for one block",
+        snprintf(buf, n, "%s: one block needs more than an SM has",
                  lab_limit_name(tile->breaks));
     else
-        snprintf(buf, n, "registers: about %d a thread of %d, above what a block can have",
+        snprintf(buf, n, "registers: about %d per thread, too many for a block of %d threads",
                  tile->registers, 32 * tile->warps);
 }
 

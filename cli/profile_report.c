@@ -130,7 +130,7 @@ void cli_put_profile_diff(FILE *text, const lab_profile *before, const lab_profi
         if (a)
             put_pair(text, b, a);
         else
-            fprintf(text, "%s: ran before, and not after\n", b->kernel);
+            fprintf(text, "%s: ran only before\n", b->kernel);
     }
 }
 

@@ -8,19 +8,18 @@
 
 bool cli_ranks_asked_well(const cli_options *o, const lab_spec *specs, size_t count) {
     if (!o->rank_count && o->link.bytes_per_second > 0.0)
-        return cli_complain(o, "--link: --ranks says how many ranks there are");
+        return cli_complain(o, "--link needs --ranks N");
     if (!o->rank_count && o->whole > 0.0)
-        return cli_complain(o, "--whole: --ranks says how many ranks share the problem");
+        return cli_complain(o, "--whole needs --ranks N");
     if (o->rank_count && !(o->link.bytes_per_second > 0.0))
-        return cli_complain(o, "--ranks: --link says what a rank sends: GB/s and microseconds, "
+        return cli_complain(o, "--ranks needs --link: GB/s and microseconds between two ranks, "
                                "such as 450,5");
     for (size_t i = 0; o->rank_count && i < count; i++) {
         const att_problem *p = &specs[i].problem;
         if (specs[i].operation != &lab_operation_attention)
-            return cli_complain(o, "--ranks: only forward attention is cut over ranks");
+            return cli_complain(o, "--ranks: only forward attention can be split over ranks");
         if (p->seq_q < 1 || p->seq_k < 1 || p->batch < 1)
-            return cli_complain(o,
-                                "--ranks: a problem without rows or keys has nothing to cut");
+            return cli_complain(o, "--ranks: a problem without rows or keys cannot be split");
     }
     return true;
 }

@@ -50,7 +50,7 @@ bool cli_refusals_expect(const cli_refusals *r, const cli_session *session,
         return true;
     fprintf(session->text, "\nFAIL %s\n  %s\n", line,
             !refused ? "is served, though --refusals lists it"
-            : listed ? "was not tried: there is not the memory"
+            : listed ? "was not tried: not enough memory"
                      : "is refused, which --refusals does not list");
     return false;
 }

@@ -39,7 +39,7 @@ void cli_put_tally(const cli_session *session, const cli_tally *tally) {
     if (tally->declined)
         fprintf(text, ", %zu declined by a peer", tally->declined);
     if (tally->skipped)
-        fprintf(text, ", %zu skipped for want of memory", tally->skipped);
+        fprintf(text, ", %zu skipped for lack of memory", tally->skipped);
     fputc('\n', text);
 }
 

@@ -65,7 +65,7 @@ void cli_session_start(cli_session *session, const cli_options *o) {
 cli_exit cli_session_open_documents(cli_session *session) {
     const cli_options *o = session->options;
     if (is_stdout(o->json) && is_stdout(o->csv)) {
-        cli_complain(o, "--json - and --csv - cannot both have stdout");
+        cli_complain(o, "--json - and --csv - cannot both write to stdout");
         return CLI_USAGE;
     }
     if (!cli_sink_open(&session->json, o, o->json) || !cli_sink_open(&session->csv, o, o->csv))
@@ -206,7 +206,7 @@ static cli_exit read_problems(cli_session *session, const char *default_suite) {
     if (o->shape_count + o->suite_count == 0)
         ok = add_default(session, default_suite);
     if (ok && session->spec_count == 0)
-        ok = cli_complain(o, "there is no problem in the suite");
+        ok = cli_complain(o, "the suite has no problems");
     return ok ? CLI_HOLDS : CLI_USAGE;
 }
 

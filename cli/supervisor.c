@@ -138,10 +138,10 @@ static bool gone(const watch *w, int *status) {
 /* Ask the child to end, then kill it. */
 static int end_child(watch *w) {
     int status;
-    fprintf(
-        stderr,
-        "attest: the peer %s did not return from %s within %g s: it is ended (--peer-limit)\n",
-        w->note->who, w->note->call, atomic_load(&w->note->seconds));
+    fprintf(stderr,
+            "attest: the peer %s did not return from %s within %g s and is terminated "
+            "(--peer-limit)\n",
+            w->note->who, w->note->call, atomic_load(&w->note->seconds));
     kill(w->child, SIGTERM);
     for (int waited = 0; waited < GRACE_MS && !gone(w, &status); waited += LOOK_MS / 10)
         poll(NULL, 0, LOOK_MS / 10);
@@ -158,19 +158,18 @@ static int blame(const watch *w, bool crashed, const char *how) {
         fprintf(stderr, "attest: the peer %s %s in %s: %s\n", n->who,
                 crashed ? "crashed" : "ended the program", n->call, how);
     else
-        fprintf(
-            stderr,
-            "attest: the program was ended before its work was done, and not by itself: %s; "
-            "the peer called last was %s\n",
-            how, *n->who ? n->who : "none");
+        fprintf(stderr,
+                "attest: the program was terminated before it had finished: %s; the last peer "
+                "called was %s\n",
+                how, *n->who ? n->who : "none");
     return CLI_CHECK_FAILED;
 }
 
 /* It had finished when something else ended it in another way. */
 static int blame_late(const watch *w) {
     fprintf(stderr,
-            "attest: the program had returned %d, and was ended otherwise: a peer's doing; the "
-            "peer called last was %s\n",
+            "attest: after the program had returned %d, a peer changed how it ended; the last "
+            "peer called was %s\n",
             w->last.result, *w->note->who ? w->note->who : "none");
     return w->last.result ? w->last.result : CLI_CHECK_FAILED;
 }

@@ -24,7 +24,8 @@ void lab_atomic_only_here(lab_atomic_list *shared) {
 
 static bool is_here(const char *path, lab_message *why) {
     return only_here == 0 || only_here == getpid() ||
-           lab_fail(why, "%s: this process was forked from the one that may write it", path);
+           lab_fail(why, "%s: only the process that opened it may write it, not a fork of it",
+                    path);
 }
 
 static void enlist(char *temporary) {
@@ -75,7 +76,7 @@ static bool resolve(lab_atomic_file *file, const char *path, struct stat *info,
     if (!file->path)
         return system_failed(why, path, "cannot resolve");
     if (stat(file->path, info) == 0 && !S_ISREG(info->st_mode))
-        return lab_fail(why, "%s: is there and is not a regular file", path);
+        return lab_fail(why, "%s: is not a regular file", path);
     return true;
 }
 

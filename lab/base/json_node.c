@@ -81,7 +81,7 @@ bool lab_node_count_maybe(const lab_node *object, const char *name, json_int_t *
     if (is_absent(&place))
         return true;
     if (!json_is_integer(place.value) || json_integer_value(place.value) < 0)
-        return lab_node_fail(&place, "expected a whole number from 0 on", why);
+        return lab_node_fail(&place, "expected a whole number, 0 or more", why);
     *out = json_integer_value(place.value);
     return true;
 }
@@ -137,7 +137,7 @@ bool lab_node_digest(const lab_node *object, const char *name, char buf[65], lab
     if (!lab_node_text(object, name, &text, why))
         return false;
     if (strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
-        return lab_node_fail(&place, "is no digest", why);
+        return lab_node_fail(&place, "is not a digest", why);
     snprintf(buf, 65, "%s", text);
     return true;
 }

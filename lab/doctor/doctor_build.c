@@ -37,7 +37,7 @@ static void check_code(lab_doctor *doctor) {
             lab_doctor_add(
                 doctor, LAB_FAILED, "code",
                 "the file is damaged: build or install attest again",
-                "%s for compute capability %d has the digest %.16s..., the build gave it "
+                "%s for compute capability %d has the digest %.16s..., but was built with "
                 "%.16s...",
                 code->id, code->cc, digest, code->sha256);
             return;
@@ -55,7 +55,7 @@ static void check_code(lab_doctor *doctor) {
     else
         lab_doctor_add(
             doctor, LAB_FINE, "code", NULL,
-            "%zu GPU kernels, %zu pieces of machine code, %.1f MiB; every digest holds",
+            "%zu GPU kernels, %zu pieces of machine code, %.1f MiB; every digest matches",
             kernels, count, (double)bytes / 0x1p20);
 }
 

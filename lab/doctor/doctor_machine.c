@@ -44,11 +44,11 @@ static void check_processor(lab_doctor *doctor) {
     if (att_context_create(&ctx, &options) != ATT_OK || att_context_query(ctx, &info) != ATT_OK)
         lab_doctor_add(
             doctor, LAB_FAILED, "processor",
-            "see what the message names: a setting of the environment, threads or memory", "%s",
+            "check what the message names: an environment variable, threads or memory", "%s",
             att_last_error()->text);
     else if (info.isa < info.isa_machine)
         lab_doctor_add(doctor, LAB_WARN, "processor", "unset ATTEST_ISA",
-                       "%s: has %s, but ATTEST_ISA holds it to %s", info.name,
+                       "%s: has %s, but ATTEST_ISA limits it to %s", info.name,
                        lab_isa_name(info.isa_machine), lab_isa_name(info.isa));
     else if (is_off(info.isa))
         lab_doctor_add(doctor, LAB_WARN, "processor",
@@ -81,7 +81,7 @@ static void check_environment(lab_doctor *doctor) {
                                      used ? ", " : "", names[i], value);
     }
     if (used > 0)
-        lab_doctor_add(doctor, LAB_WARN, "environment", "unset them where they are not meant",
+        lab_doctor_add(doctor, LAB_WARN, "environment", "unset those that are not intended",
                        "these change what runs: %s", text);
 }
 
@@ -171,7 +171,7 @@ static void check_gpu(lab_doctor *doctor, int index) {
         : later > 0 ? "a build with nvcc for this GPU saves the time of the first call"
                     : "build where nvcc is, or install NVRTC (the CUDA toolkit) here",
         "%s: compute capability %d.%d, %d SMs, %.1f GiB, driver for CUDA %d.%d; of its "
-        "kernels %zu have machine code, %zu are compiled when needed, %zu cannot be had",
+        "kernels %zu have machine code, %zu are compiled when needed, %zu are not available",
         l->name, l->cc / 10, l->cc % 10, l->sms, (double)l->memory_bytes / 0x1p30,
         l->driver / 1000, l->driver % 1000 / 10, now, later, never);
 }
@@ -182,7 +182,7 @@ static void check_gpus(lab_doctor *doctor) {
     if (doctor->device == ATT_DEVICE_CUDA && doctor->gpus > 0 &&
         doctor->device_index >= doctor->gpus)
         lab_doctor_add(doctor, LAB_ABSENT, "gpu",
-                       "name one that is there, or see CUDA_VISIBLE_DEVICES",
+                       "choose another; CUDA_VISIBLE_DEVICES may hide some",
                        "there is no cuda:%d: the driver shows %d GPU%s", doctor->device_index,
                        doctor->gpus, doctor->gpus == 1 ? "" : "s");
 }
@@ -196,16 +196,16 @@ static void check_compiler(lab_doctor *doctor) {
         lab_doctor_add(
             doctor, LAB_WARN, "nvrtc",
             "install NVRTC (the CUDA toolkit) if you need kernels outside the built-in set",
-            "%s; the kernels that are built in do without it", why);
+            "%s; the built-in kernels do not need it", why);
 }
 
 static void check_cache(lab_doctor *doctor) {
     const int fd = att_jit_cache_open(NULL);
     if (fd < 0) {
         lab_doctor_add(doctor, LAB_WARN, "cache",
-                       "make ~/.cache/attest (or $XDG_CACHE_HOME/attest) a folder of yours "
-                       "alone: chmod 700",
-                       "there is no folder that can be trusted: compiled kernels are not kept");
+                       "make ~/.cache/attest (or $XDG_CACHE_HOME/attest) yours and private: "
+                       "chmod 700",
+                       "no folder can be trusted: compiled kernels are not kept");
         return;
     }
     char link[64], path[400] = "?";

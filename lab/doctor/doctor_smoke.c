@@ -34,7 +34,7 @@ static bool check_record(lab_doctor *doctor, const char *what, const att_launch 
     const char *ran = launch->kernel ? launch->kernel : "nothing";
     const att_kernel_row *row = row_of(ran);
     if (strcmp(ran, meant) != 0 || !row) {
-        lab_doctor_add(doctor, LAB_FAILED, what, report_it, "%s was meant to run, %s ran",
+        lab_doctor_add(doctor, LAB_FAILED, what, report_it, "expected %s to run, but %s ran",
                        meant, ran);
         return false;
     }
@@ -45,7 +45,7 @@ static bool check_record(lab_doctor *doctor, const char *what, const att_launch 
     if (launch->block[0] != threads || launch->shared_bytes != shared || launch->grid[0] == 0) {
         lab_doctor_add(
             doctor, LAB_FAILED, what, report_it,
-            "%s ran with %u threads and %llu bytes per block, its row says %u and %u", ran,
+            "%s ran with %u threads and %llu bytes per block, but its row has %u and %u", ran,
             launch->block[0], (unsigned long long)launch->shared_bytes, threads, shared);
         return false;
     }
@@ -63,7 +63,7 @@ static bool describe_code(const att_launch *launch, int cc, char *buf, size_t n)
     }
     const bool same = strcmp(code->sha256, launch->code_sha256) == 0;
     snprintf(buf, n, "%s, sha256 %.16s... %s", code->cc ? "machine code" : "PTX",
-             launch->code_sha256, same ? "as built" : "where the build has ");
+             launch->code_sha256, same ? "as built" : "but the build has ");
     if (!same)
         snprintf(buf + strlen(buf), n - strlen(buf), "%.16s...", code->sha256);
     return same;
@@ -73,16 +73,16 @@ static void add_launch(lab_doctor *doctor, const char *what, const att_launch *l
     char code[160];
     if (cc == 0) {
         lab_doctor_add(doctor, LAB_FINE, what, NULL,
-                       "%s ran, as was meant: %u tasks on %u threads; the answer is right",
+                       "%s ran, as intended: %u tasks on %u threads; the answer is right",
                        launch->kernel, launch->grid[0], launch->block[0]);
         return;
     }
     const bool same = describe_code(launch, cc, code, sizeof code);
     const char *jit =
-        "ATTEST_JIT or a switch compiles what is built in; else the file is damaged";
+        "ATTEST_JIT or a switch recompiles built-in kernels; otherwise the file is damaged";
     lab_doctor_add(
         doctor, same ? LAB_FINE : LAB_WARN, what, same ? NULL : jit,
-        "%s ran, as was meant: grid %u x %u x %u, block %u, %llu bytes of shared memory, %u "
+        "%s ran, as intended: grid %u x %u x %u, block %u, %llu bytes of shared memory, %u "
         "registers, %s; the answer is right",
         launch->kernel, launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
         (unsigned long long)launch->shared_bytes, launch->registers, code);
@@ -92,11 +92,11 @@ static void add_time(lab_doctor *doctor, const char *what, const lab_bench_case 
     const double us = c->ns.median / 1e3, gflops = lab_bench_gflops(c, c->ns.median);
     if (c->floor_ns > 0.0 && c->ns.median < c->floor_ns)
         lab_doctor_add(doctor, LAB_FAILED, what, report_it,
-                       "%.2f us is less than the %.2f us that this GPU needs at least: the "
+                       "%.2f us is below the %.2f us that this GPU needs at least: the "
                        "measurement is wrong",
                        us, c->floor_ns / 1e3);
     else if (c->ns.spread_percent > spread_most)
-        lab_doctor_add(doctor, LAB_WARN, what, "leave the machine to attest while it measures",
+        lab_doctor_add(doctor, LAB_WARN, what, "run nothing else while attest measures",
                        "%d runs, median %.4g us, %.4g GFLOP/s, but they scatter by %.0f %%",
                        ITERATIONS, us, gflops, c->ns.spread_percent);
     else
@@ -118,7 +118,7 @@ static void examine(lab_doctor *doctor, const char *what, lab_bench_case *c, con
     if (!c->timed) {
         const bool wrong = c->verify.outcome == LAB_FAIL && c->verify.status == ATT_OK;
         lab_doctor_add(doctor, LAB_FAILED, what,
-                       wrong ? report_it : "see what the message names", "%s%s: %s",
+                       wrong ? report_it : "check what the message names", "%s%s: %s",
                        wrong ? "a wrong answer of " : "could not run ", meant,
                        c->verify.message);
         return;
@@ -154,7 +154,7 @@ static void smoke(lab_doctor *doctor, att_device device, int index, FILE *stream
     else if (att_context_create(&ctx, &options) != ATT_OK ||
              att_context_query(ctx, &info) != ATT_OK ||
              att_plan_create(&plan, ctx, &spec.problem) != ATT_OK)
-        lab_doctor_add(doctor, LAB_FAILED, what, "see what the message names", "%s",
+        lab_doctor_add(doctor, LAB_FAILED, what, "check what the message names", "%s",
                        att_last_error()->text);
     else {
         lab_bench_case c = {.spec = &spec, .subject = lab_subject_attest(ctx)};

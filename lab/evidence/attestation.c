@@ -68,9 +68,9 @@ static bool read_gpu(lab_attestation *a, const lab_node *gpu, lab_message *why) 
         !lab_node_number(gpu, "multiprocessors", &sms, why))
         return false;
     if (strlen(uuid) != 40 || strncmp(uuid, "GPU-", 4) != 0)
-        return lab_node_fail(&id, "is no GPU's", why);
+        return lab_node_fail(&id, "is not the uuid of a GPU", why);
     if (!(cc > 0.0 && cc < 1000.0 && sms > 0.0 && sms < 1e5))
-        return lab_node_fail(&place, "it or multiprocessors is none", why);
+        return lab_node_fail(&place, "it or multiprocessors is out of range", why);
     a->cc = (int)cc;
     a->sms = (int)sms;
     lab_place_name(a->device, a->place, sizeof a->place);
@@ -91,7 +91,7 @@ bool lab_attested_device(lab_attestation *a, const lab_node *predicate, lab_mess
         !lab_node_copy(&machine, "isa_machine", name, sizeof name, why))
         return false;
     if (!lab_isa_parse(&isa, name) || isa == ATT_ISA_AUTO)
-        return lab_node_fail(&highest, "is no instruction set", why);
+        return lab_node_fail(&highest, "is not an instruction set", why);
     lab_place_cpu(a->device, isa, a->place, sizeof a->place);
     return true;
 }

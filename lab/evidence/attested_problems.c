@@ -38,7 +38,8 @@ static bool know_device(reading *r, const lab_node *predicate) {
     r->chooser = (lab_chooser){.row = r->row, .amx_f32 = a->amx_f32};
     r->described = a->cc && lab_device_named(&r->device, a->device);
     return !a->cc || lab_chooser_set_gpu(&r->chooser, a->device, a->cc, a->sms) ||
-           lab_node_fail(&name, "its compute capability or multiprocessors are another GPU's",
+           lab_node_fail(&name,
+                         "its compute capability or multiprocessors are those of another GPU",
                          r->why);
 }
 
@@ -87,7 +88,7 @@ static bool judge_error(reading *r, const lab_node *verify, const lab_output *ou
         return lab_node_fail(&place, "does not follow from the plain reference's error",
                              r->why);
     if (!plain_is_plausible(output, plain, largest))
-        return lab_node_fail(&plain_place, "no plain reference is off by so much", r->why);
+        return lab_node_fail(&plain_place, "is too large for a plain reference", r->why);
     if (!(kernel >= 0.0 && kernel <= bar))
         return lab_node_fail(&error, "an error is above its bar", r->why);
     if (kernel / bar > r->a->worst_share)
@@ -161,12 +162,12 @@ static bool judge_launch(reading *r, const lab_node *problem, const lab_spec *sp
         return true;
     code_of(r, want, want_code);
     if (*want_code && strcmp(code, want_code) != 0)
-        return lab_node_fail(&code_place, "is of other code than the statement", r->why);
+        return lab_node_fail(&code_place, "differs from the statement's code", r->why);
     if (spec->operation->is_void(spec)) /* nothing is launched, whatever the record names */
         return true;
     for (size_t i = 0; i < 3; i++)
         if (json_integer_value(json_array_get(grid.value, i)) < 1)
-            return lab_node_fail(&grid, "is no grid", r->why);
+            return lab_node_fail(&grid, "is not a grid", r->why);
     return true;
 }
 
@@ -263,7 +264,7 @@ static bool walk_ends(walk *w) {
     if (w->at == json_array_size(w->list->value) && w->passed == json_array_size(w->unsplit))
         return true;
     return lab_fail(&w->r->a->other_problems,
-                    "%s: %s: has %zu problems, attest certify would take %zu", w->list->file,
+                    "%s: %s: has %zu problems, but attest certify runs %zu", w->list->file,
                     w->list->path, json_array_size(w->list->value), w->at);
 }
 
@@ -305,9 +306,9 @@ bool lab_attested_problems(lab_attestation *a, const lab_node *predicate,
     a->verified = json_array_size(verified.value);
     a->timed = json_array_size(timed.value);
     if (a->verified == 0)
-        return lab_node_fail(&verified, "there is no problem in it", why);
+        return lab_node_fail(&verified, "has no problems", why);
     if (a->timed == 0)
-        return lab_node_fail(&timed, "there is no problem in it", why);
+        return lab_node_fail(&timed, "has no problems", why);
     if (!know_device(&r, predicate) || !judge_entries(&r, &verified, false) ||
         !judge_entries(&r, &timed, true))
         return false;

@@ -109,9 +109,9 @@ static bool find_operation(const lab_operation **operation, const lab_audit_opti
 static bool is_left_out(lab_audit_result *r, const lab_operation *operation) {
     const lab_operation *own = lab_saboteur_operation(r->saboteur);
     if (own && own != operation)
-        snprintf(r->message, sizeof r->message, "spoils %s alone", own->library->name);
+        snprintf(r->message, sizeof r->message, "applies to %s only", own->library->name);
     else if (lab_saboteur_idle(r->saboteur, &r->spec))
-        snprintf(r->message, sizeof r->message, "what it does changes nothing in this problem");
+        snprintf(r->message, sizeof r->message, "has no effect on this problem");
     return *r->message;
 }
 
@@ -123,7 +123,7 @@ static bool play_or_leave(lab_audit_result *r, att_context *ctx, const lab_opera
         operation->init(&r->spec);
     if (!is_left_out(r, operation))
         return problem ? play(r, ctx, seed, silent, why)
-                       : lab_fail(why, "%s has no problem of %s to be played on",
+                       : lab_fail(why, "%s has no problem of %s to run on",
                                   lab_saboteur_name(r->saboteur), operation->library->name);
     r->outcome = LAB_AUDIT_LEFT_OUT;
     return true;

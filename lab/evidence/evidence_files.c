@@ -46,7 +46,7 @@ static void read_exhibit(lab_exhibit *e, const lab_suite_set usual[2]) {
     if (e->sound && strcmp(e->attestation.kernel, e->kernel) != 0)
         e->sound = lab_fail(&e->why, "%s: kernel: is of %s", e->path, e->attestation.kernel);
     if (e->sound && strcmp(e->attestation.place, e->place) != 0)
-        e->sound = lab_fail(&e->why, "%s: machine: %s belongs into the folder %s, not %s",
+        e->sound = lab_fail(&e->why, "%s: machine: %s belongs in the folder %s, not %s",
                             e->path, e->attestation.device, e->attestation.place, e->place);
     char signature[sizeof e->path + 8];
     snprintf(signature, sizeof signature, "%s.sig", e->path);

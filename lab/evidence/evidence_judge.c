@@ -50,10 +50,10 @@ static bool judge_row(bench_of_judges *b, const char *place, const att_kernel_ro
     judged->pending = lab_evidence_is_pending(b->evidence, place, row->id);
     judged->standing = lab_evidence_standing(b->evidence, place, row, &judged->why);
     if (judged->pending && judged->standing == LAB_CURRENT)
-        lab_fail(&judged->why, "is there: take it off the pending ones of required.txt");
+        lab_fail(&judged->why, "exists: remove its pending line from required.txt");
     if (judged->standing == LAB_CURRENT && judged->exhibit->attestation.partial) {
         judged->standing = LAB_PARTIAL;
-        lab_fail(&judged->why, "of other suites than those that attest certify runs by itself");
+        lab_fail(&judged->why, "made with suites other than attest certify's own");
     }
     check_signature(b, judged);
     return true;
@@ -90,7 +90,7 @@ static bool judge_strays(bench_of_judges *b) {
         if (!e->sound)
             judged->why = e->why;
         else if (e->attestation.peer)
-            lab_fail(&judged->why, "a plug-in, whose file is no part of this library");
+            lab_fail(&judged->why, "a plug-in: its file is not part of this library");
         else
             lab_fail(&judged->why, "%s: there is no such kernel: remove the file", e->path);
         check_signature(b, judged);

@@ -82,7 +82,7 @@ static bool add_line(results *r, char *line) {
     size_t count = 0;
     line[strcspn(line, "\n")] = '\0';
     if (!is_text(line))
-        return fault(r, "is no text");
+        return fault(r, "is not text");
     for (char *word = strtok_r(line, "\t", &rest); word && count < 6;
          word = strtok_r(NULL, "\t", &rest))
         words[count++] = word;
@@ -103,7 +103,7 @@ static bool add_line(results *r, char *line) {
         return json_object_set_new(r->part, "skipped", json_string(words[1])) == 0;
     if (count == 6 && strcmp(words[0], "step") == 0)
         return add_step(r, words);
-    return fault(r, "is no line of results");
+    return fault(r, "is not a line of results");
 }
 
 static bool read_results(results *r) {
@@ -115,7 +115,7 @@ static bool read_results(results *r) {
     for (r->line = 1; ok && fgets(line, sizeof line, file); r->line++)
         ok = add_line(r, line);
     fclose(file);
-    return ok && (r->runs > 0 || lab_fail(r->why, "%s: there is no run in it", r->path));
+    return ok && (r->runs > 0 || lab_fail(r->why, "%s: has no runs", r->path));
 }
 
 /* Every required part is present and has steps. */
@@ -206,7 +206,7 @@ static lab_host_standing judge(const lab_node *statement, const char *place, lab
         !lab_node_digest(&predicate, "program_sha256", program, why) ||
         !lab_attested_device(&a, &predicate, why) || !judge_parts(&parts, a.cc, why))
         return LAB_HOST_BROKEN;
-    snprintf(words, sizeof words, "%s belongs into the folder %s", a.device, a.place);
+    snprintf(words, sizeof words, "%s belongs in the folder %s", a.device, a.place);
     if (strcmp(a.place, place) != 0) {
         lab_node_fail(&machine, words, why);
         return LAB_HOST_BROKEN;

@@ -54,7 +54,7 @@ bool lab_signers_there(const char *signers, lab_message *why) {
         found = *text && *text != '#';
     }
     fclose(file);
-    return found || lab_fail(why, "%s: there is no signer in it", signers);
+    return found || lab_fail(why, "%s: has no signers", signers);
 }
 
 /* The signer whose key made the signature; the first if a key has several names. */
@@ -70,7 +70,7 @@ static lab_signature find_signer(const char *path, const char *signature, const 
     if (ok)
         snprintf(who, n, "%.*s", (int)strcspn(child.out, ",\r\n"), child.out);
     else
-        lab_fail(why, "%s: its signature is by no signer of %s: %s", path, signers,
+        lab_fail(why, "%s: its signature is not by a signer of %s: %s", path, signers,
                  first_line(child.error));
     lab_child_free(&child);
     return ok ? LAB_SIGNATURE_HOLDS : LAB_SIGNATURE_BROKEN;
@@ -83,7 +83,7 @@ lab_signature lab_check_signature(const char *path, const char *signers, char *w
     if (!name_signature(signature, sizeof signature, path, why))
         return LAB_SIGNATURE_BROKEN;
     if (access(signature, F_OK) != 0) {
-        lab_fail(why, "%s: is not signed: there is no %s", path, signature);
+        lab_fail(why, "%s: is not signed: %s is missing", path, signature);
         return LAB_SIGNATURE_BROKEN;
     }
     const lab_signature found = find_signer(path, signature, signers, who, n, why);
@@ -98,7 +98,7 @@ lab_signature lab_check_signature(const char *path, const char *signers, char *w
         return missing ? LAB_SIGNATURE_UNKNOWN : LAB_SIGNATURE_BROKEN;
     const bool ok = child.status == 0;
     if (!ok)
-        lab_fail(why, "%s: its signature by %s does not hold: %s", path, who,
+        lab_fail(why, "%s: its signature by %s is not valid: %s", path, who,
                  first_line(child.error));
     lab_child_free(&child);
     return ok ? LAB_SIGNATURE_HOLDS : LAB_SIGNATURE_BROKEN;

@@ -78,7 +78,7 @@ static bool read_field(const lab_node *field, double *value, const char **source
     json_t *ignored;
     json_object_foreach(field->value, key, ignored) {
         if (strcmp(key, "value") != 0 && strcmp(key, "source") != 0)
-            return lab_fail(why, "%s: %s: there is no field '%s' here; value and source are",
+            return lab_fail(why, "%s: %s: unknown field '%s'; expected value and source",
                             field->file, field->path, key);
     }
     const lab_node at = lab_node_member(field, "source");
@@ -87,8 +87,8 @@ static bool read_field(const lab_node *field, double *value, const char **source
            lab_node_text_maybe(field, "source", source, why) &&
            ((*source && is_source(*source)) ||
             lab_node_fail(&at,
-                          "text that begins with 'datasheet: ', 'guide: ' or 'measured: ' is "
-                          "wanted",
+                          "expected text that begins with 'datasheet: ', 'guide: ' or "
+                          "'measured: '",
                           why));
 }
 

@@ -106,7 +106,8 @@ static void cannot(lab_way_time *t, const char *why, long long a, long long b) {
 
 /* The best group size that divides both the ranks and the heads. */
 static void time_both(lab_way_time *best, const job *j, int ranks) {
-    cannot(best, "no part of %lld ranks can share %lld heads", ranks, (long long)j->p->heads_q);
+    cannot(best, "no divisor of %lld ranks can share %lld heads", ranks,
+           (long long)j->p->heads_q);
     for (int heads = 2; heads < ranks; heads++) {
         lab_way_time t;
         if (ranks % heads || !can_share(j->p, heads))
@@ -124,11 +125,13 @@ void lab_ranks_plan_make(lab_ranks_plan *plan, const att_problem *p, int ranks, 
     time_way(&plan->ways[LAB_WAY_RING], &j, ranks, 1, false);
     time_way(&plan->ways[LAB_WAY_GATHER], &j, ranks, 1, true);
     if (p->heads_q % ranks)
-        cannot(&plan->ways[LAB_WAY_ULYSSES], "%lld heads do not divide by %lld ranks",
-               (long long)p->heads_q, ranks);
+        cannot(&plan->ways[LAB_WAY_ULYSSES],
+               "%lld heads cannot be divided evenly among %lld ranks", (long long)p->heads_q,
+               ranks);
     else if (!can_share(p, ranks))
-        cannot(&plan->ways[LAB_WAY_ULYSSES], "%lld heads of k and v do not fit %lld ranks",
-               (long long)p->heads_kv, ranks);
+        cannot(&plan->ways[LAB_WAY_ULYSSES],
+               "%lld heads of k and v cannot be shared by %lld ranks", (long long)p->heads_kv,
+               ranks);
     else
         time_way(&plan->ways[LAB_WAY_ULYSSES], &j, 1, ranks, false);
     time_both(&plan->ways[LAB_WAY_BOTH], &j, ranks);

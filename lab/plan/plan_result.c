@@ -84,7 +84,7 @@ bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_devi
     const att_problem *p = &spec->problem;
     *result = (lab_plan_result){.chosen = NULL};
     if (spec->operation != &lab_operation_attention)
-        return lab_fail(why, "tiles are planned of attention, not of %s",
+        return lab_fail(why, "tiles are planned for attention only, not for %s",
                         lab_spec_operation(spec));
     att_extents extents;
     if (att_problem_check(p, &extents) != ATT_OK)

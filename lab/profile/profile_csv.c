@@ -165,7 +165,7 @@ static bool add_record(lab_profile *profile, header *h, const record *r, size_t 
         return true;
     }
     if (end == r->fields[h->launch] || *end || launch < 0 || launch > 1000000)
-        return lab_fail(why, "ncu printed a launch '%.40s', which is no number",
+        return lab_fail(why, "ncu printed a launch '%.40s', which is not a number",
                         r->fields[h->launch]);
     lab_profiled *to = launch_of(profile, (int)launch, r->fields[h->kernel]);
     if (!to)
@@ -187,7 +187,7 @@ static bool parse_text(lab_profile *profile, char *text, header *h, record *r,
             return lab_fail(why, "ncu's table ends within a line");
         if (!columns) {
             if (!read_header(h, r))
-                return lab_fail(why, "ncu's table has none of the columns that are known");
+                return lab_fail(why, "ncu's table has none of the known columns");
             columns = r->count;
         } else if (r->count > 1 && !add_record(profile, h, r, columns, why)) {
             return false;
@@ -195,7 +195,7 @@ static bool parse_text(lab_profile *profile, char *text, header *h, record *r,
     }
     if (!columns)
         return lab_fail(why, "ncu printed no table");
-    return profile->count > 0 || lab_fail(why, "ncu's table is of no launch");
+    return profile->count > 0 || lab_fail(why, "ncu's table has no launches");
 }
 
 bool lab_profile_parse(lab_profile *profile, const char *text, lab_message *why) {

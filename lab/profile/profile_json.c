@@ -48,7 +48,7 @@ static bool read_document(lab_profile *profile, const lab_node *document, lab_me
         !lab_node_is_array(&launches, why))
         return false;
     if (count == 0)
-        return lab_node_fail(&launches, "there is none", why);
+        return lab_node_fail(&launches, "is empty", why);
     profile->list = calloc(count, sizeof *profile->list);
     if (!profile->list)
         return lab_fail(why, "%s: no memory", document->file);

@@ -52,7 +52,7 @@ void lab_profile_bottleneck(const lab_profiled *p, char *buf, size_t n) {
     const double waves = p->values[LAB_METRIC_WAVES];
     int used;
     if (unit == UNITS && stall == LAB_METRICS)
-        used = snprintf(buf, n, "the bottleneck cannot be told: no metric is there");
+        used = snprintf(buf, n, "the bottleneck is unknown: all metrics are missing");
     else if (share >= busy)
         used =
             snprintf(buf, n, "bound by %s, busy %.0f %% of the time", units[unit].text, share);

@@ -65,7 +65,8 @@ static bool tell_kind(lab_report_file *file, bool among_others, lab_message *why
         return true;
     }
     if (!file->schema)
-        return lab_fail(why, "%s: schema: is missing: this is no file of attest", file->name);
+        return lab_fail(why, "%s: schema: is missing: this is not a file written by attest",
+                        file->name);
     for (size_t i = 0; i < sizeof schemas / sizeof schemas[0]; i++)
         if (strcmp(schemas[i].schema, file->schema) == 0) {
             file->kind = schemas[i].kind;
@@ -240,8 +241,7 @@ bool lab_report_make(lab_report *report, const char *const *paths, size_t count,
     for (size_t i = 0; ok && i < count; i++)
         ok = add_path(report, paths[i], last_part(report, paths[i]), 0, why);
     if (ok && report->file_count == 0)
-        ok =
-            lab_fail(why, "%s: no .json file is there", count > 0 ? paths[0] : "nothing given");
+        ok = lab_fail(why, "%s: no .json files found", count > 0 ? paths[0] : "no path given");
     if (ok)
         qsort(report->files, report->file_count, sizeof *report->files, oldest_first);
     for (size_t i = 0; ok && i < report->file_count; i++)

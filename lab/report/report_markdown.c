@@ -180,7 +180,7 @@ static void md_files(FILE *out, const lab_report *r) {
         fputs("|\n", out);
     }
     if (r->file_count > FILES_LISTED)
-        fprintf(out, "\nand %zu more, which the page of HTML lists.\n",
+        fprintf(out, "\nand %zu more, listed on the HTML page.\n",
                 r->file_count - FILES_LISTED);
     fputs("\n</details>\n", out);
 }

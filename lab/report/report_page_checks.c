@@ -43,7 +43,7 @@ static void put_audit(lab_page *page) {
     const lab_report *r = page->report;
     const lab_report_audit audit = lab_report_audited(r);
     lab_markup(page->out,
-               "<p>Kernels that cheat, played to the harness as it is: <b>%zu of %zu "
+               "<p>Kernels that cheat, run through the unmodified harness: <b>%zu of %zu "
                "caught</b>; %zu of "
                "%zu honest ones passed.</p>\n<details>\n<summary>Every saboteur as a "
                "table</summary>\n",

@@ -137,7 +137,7 @@ static void put_dates(lab_page *page) {
     if (strcmp(from, to) != 0)
         lab_markup(page->out, " to %s", to);
     lab_markup(page->out, ", the last with attest %s</dd>\n",
-               *version ? version : "of no version");
+               *version ? version : "of unknown version");
 }
 
 static void put_trust(lab_page *page) {

@@ -123,7 +123,7 @@ static bool read_wanted(lab_picture *picture, const char *list, lab_message *why
     for (;; list++) {
         const size_t length = strcspn(list, ",");
         if (picture->wanted_count == LAB_PICTURE_PANELS)
-            return lab_fail(why, "at most %d plots stand side by side", LAB_PICTURE_PANELS);
+            return lab_fail(why, "at most %d plots fit side by side", LAB_PICTURE_PANELS);
         snprintf(picture->wanted[picture->wanted_count++], LAB_FIGURE_NAME, "%.*s",
                  (int)(length < LAB_FIGURE_NAME ? length : LAB_FIGURE_NAME - 1), list);
         list += length;
@@ -136,15 +136,15 @@ static bool no_plot(const lab_page *page, const char *wanted, lab_message *why) 
     lab_suggestion best = {0};
     for (size_t i = 0; i < page->name_count; i++) {
         if (strcmp(page->names[i], wanted) == 0)
-            return lab_fail(
-                why, "'%s' fills a picture of its own: only panels stand side by side", wanted);
+            return lab_fail(why, "'%s' is a picture by itself: only panels can be combined",
+                            wanted);
         lab_suggest(&best, wanted, page->names[i]);
     }
     if (page->name_count == 0)
-        return lab_fail(why, "these files give no plot");
+        return lab_fail(why, "these files contain nothing to plot");
     return lab_fail(why, "there is no plot '%.60s'; %s%s%s", wanted,
-                    best.word ? "did you mean '" : "'list' names the ",
-                    best.word ? best.word : "plots that there are", best.word ? "'?" : "");
+                    best.word ? "did you mean '" : "--svg list names ",
+                    best.word ? best.word : "those that exist", best.word ? "'?" : "");
 }
 
 /* The picture in a frame: its size, its colours, a background. */

@@ -79,7 +79,7 @@ static bool fill_work(lab_report *report, lab_report_timing *t, const lab_node *
     lab_spec spec;
     lab_message parse;
     if (!lab_spec_parse(&spec, t->problem, &parse))
-        return lab_fail(why, "%s: %s: '%.80s' is no problem: %.200s", problem->file,
+        return lab_fail(why, "%s: %s: '%.80s' is not a problem: %.200s", problem->file,
                         problem->path, t->problem, parse.text);
     char line[LAB_SPEC_MAX];
     lab_spec_print(&spec, line, sizeof line);

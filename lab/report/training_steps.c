@@ -59,7 +59,7 @@ static bool losses_apart(double *out, const lab_node *row, lab_message *why) {
     bool ok = lab_node_is_object(&losses, why) &&
               lab_node_times(&losses, "sdpa", &theirs, &count, why) &&
               lab_node_times(&losses, "attest", &ours, &own, why) &&
-              (count == own || lab_fail(why, "losses: there are not equally many"));
+              (count == own || lab_fail(why, "losses: the numbers of losses differ"));
     *out = 0.0;
     for (size_t i = 0; ok && i < count; i++)
         *out = fmax(*out, fabs(ours[i] - theirs[i]) / fmax(theirs[i], 1.0));

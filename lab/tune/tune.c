@@ -58,7 +58,7 @@ static bool try_variant(lab_tuning *t, lab_trial *trial, att_context *ctx, lab_m
     const lab_bench_case *shipped = &pair[0], *candidate = &pair[1];
     bool ok = true;
     if (!shipped->timed) {
-        ok = lab_fail(why, "the shipped row cannot be timed: %s", shipped->verify.message);
+        ok = lab_fail(why, "the built-in row cannot be timed: %s", shipped->verify.message);
     } else {
         trial->outcome = candidate->verify.outcome;
         snprintf(trial->message, sizeof trial->message, "%.150s", candidate->verify.message);

@@ -112,9 +112,9 @@ bool lab_tune_keep(const lab_tuning *t, const char *path, lab_message *why) {
     char *text = read_file(path, why);
     if (!text)
         return false;
-    bool ok =
-        !*text || strncmp(text, first_line, strlen(first_line)) == 0 ||
-        lab_fail(why, "%s: is no rows file: its first line is not '%.13s'", path, first_line);
+    bool ok = !*text || strncmp(text, first_line, strlen(first_line)) == 0 ||
+              lab_fail(why, "%s: is not a rows file: its first line is not '%.13s'", path,
+                       first_line);
     if (ok) {
         remove_row(text, t->winner_id);
         size_t length = strlen(text);

@@ -86,7 +86,7 @@ static bool read_off(uint32_t *out, const lab_base *base, const lab_node *trial,
         while (name && at < base->switch_count && strcmp(name, base->switches[at]) != 0)
             at++;
         if (!name || at == base->switch_count)
-            return lab_node_fail(&element, "is no switch of the kernel", why);
+            return lab_node_fail(&element, "is not a switch of the kernel", why);
         *out |= 1u << at;
     }
     return true;

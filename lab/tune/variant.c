@@ -41,7 +41,7 @@ static const att_kernel_row *choose_row(att_context *ctx, const lab_spec *spec,
     }
     const att_kernel_row *row = find_row(att_plan_kernel(plan));
     if (!row)
-        lab_fail(why, "%s is no built-in GPU kernel", att_plan_kernel(plan));
+        lab_fail(why, "%s is not a built-in GPU kernel", att_plan_kernel(plan));
     att_plan_destroy(plan);
     return row;
 }

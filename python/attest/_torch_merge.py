@@ -139,4 +139,4 @@ def merge(parts_o: Union[Tensor, Sequence[Tensor]], parts_lse: Union[Tensor, Seq
 def _check_counts(parts_o, parts_lse) -> None:
     """Check what a tracer's shapes need before the extension sees the parts; the extension raises the same error."""
     if not parts_o or len(parts_o) != len(parts_lse):
-        raise ValueError(f"parts_lse has {len(parts_lse)} parts, parts_o {len(parts_o)}: as many must be, one or more")
+        raise ValueError(f"parts_lse has {len(parts_lse)} parts, parts_o {len(parts_o)}: expected the same number, one or more")

@@ -161,7 +161,7 @@ def flash_attn_with_kvcache(q: Tensor, k_cache: Tensor, v_cache: Tensor, k: Opti
     batch = q.shape[0]
     pages = cache_batch_idx.view(-1, 1) if cache_batch_idx is not None else block_table
     if cache_batch_idx is not None and block_table is not None:
-        raise UnsupportedError("cache_batch_idx and block_table are both given: block_table alone says it all")
+        raise UnsupportedError("cache_batch_idx and block_table cannot be combined: block_table alone selects the pages")
     lens = _lengths(cache_seqlens, k_cache, batch, pages)
     if rotary_cos is not None or rotary_sin is not None:
         check_rotary(q, k, rotary_cos, rotary_sin, _room(k_cache, pages))

@@ -70,8 +70,7 @@ int array_check_rows(const tensor *t) {
 int array_check_forwards(const tensor *t) {
     for (int i = 0; i < t->ndim; i++)
         if (t->shape[i] > 1 && t->strides[i] < 0) {
-            PyErr_Format(PyExc_ValueError,
-                         "%s runs backwards, its strides are negative: make it contiguous",
+            PyErr_Format(PyExc_ValueError, "%s has negative strides: make it contiguous",
                          t->name);
             return -1;
         }

@@ -72,8 +72,7 @@ static xla_error *read_backward(jax_call *c) {
     for (int i = 0; i < GRADIENTS; i++)
         results += places[i] != NULL;
     if (c->frame->arguments.count != next + FROM_FORWARD || c->frame->results.count != results)
-        return jax_fail(c, XLA_INVALID_ARGUMENT,
-                        "there are not the arrays that the gradients need");
+        return jax_fail(c, XLA_INVALID_ARGUMENT, "arrays that the gradients need are missing");
     a->o = (void *)(uintptr_t)jax_argument(c, next); /* read only, with gradients */
     a->lse = (void *)(uintptr_t)jax_argument(c, next + 1);
     a->d_o = jax_argument(c, next + 2);

@@ -7,7 +7,7 @@ static xla_error *read_merge(jax_call *c) {
     const bool lse = c->problem.merge.features & ATT_LSE;
     if (parts < 1 || parts > ATT_MERGE_PARTS_MAX || c->frame->arguments.count != 2 * parts ||
         c->frame->results.count != (lse ? 2 : 1))
-        return jax_fail(c, XLA_INVALID_ARGUMENT, "there are not the arrays of the parts");
+        return jax_fail(c, XLA_INVALID_ARGUMENT, "the arrays do not match the number of parts");
     for (int64_t i = 0; i < parts; i++) {
         c->parts.o[i] = jax_argument(c, i);
         c->parts.lse[i] = jax_argument(c, parts + i);

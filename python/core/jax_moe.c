@@ -29,7 +29,7 @@ static xla_error *read_inputs(jax_call *c) {
         if (places[i])
             *places[i] = jax_argument(c, next++);
     if (next != c->frame->arguments.count)
-        return jax_fail(c, XLA_INVALID_ARGUMENT, "there are not the arrays of the problem");
+        return jax_fail(c, XLA_INVALID_ARGUMENT, "the arrays do not match the problem");
     return NULL;
 }
 
@@ -46,7 +46,7 @@ static xla_error *read_moe(jax_call *c) {
     for (int i = 0; i < MOST_RESULTS; i++)
         results += places[i] != NULL;
     if (c->frame->results.count != results)
-        return jax_fail(c, XLA_INVALID_ARGUMENT, "there are not the results of the problem");
+        return jax_fail(c, XLA_INVALID_ARGUMENT, "the results do not match the problem");
     results = 0;
     for (int i = 0; i < MOST_RESULTS; i++)
         if (places[i])

@@ -81,7 +81,8 @@ int merge_parts_check(merge_call *m) {
                        "(batch, heads, rows)"))
         return -1;
     if (m->parts_lse.count != m->parts_o.count) {
-        PyErr_Format(PyExc_ValueError, "parts_lse has %zd parts, parts_o %zd: as many must be",
+        PyErr_Format(PyExc_ValueError,
+                     "parts_lse has %zd parts, parts_o %zd: expected the same number",
                      m->parts_lse.count, m->parts_o.count);
         return -1;
     }

@@ -131,7 +131,7 @@ static int check_dense(const tensor *t, int ndim, const int64_t *shape) {
     if (check_shape(t, ndim, shape))
         return -1;
     if (ndim == 2 && tensor_count(t) && shape[0] > 1 && t->strides[0] != shape[1]) {
-        PyErr_Format(PyExc_ValueError, "%s has room between its rows: make it contiguous",
+        PyErr_Format(PyExc_ValueError, "%s has gaps between its rows: make it contiguous",
                      t->name);
         return -1;
     }

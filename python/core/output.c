@@ -9,7 +9,7 @@ int output_take(tensor *o, PyObject *out, const int64_t *shape, int ndim, const 
     if (!frame || tensor_borrow(o, "out", out))
         return -1;
     if (frame->immutable || o->read_only) {
-        PyErr_SetString(PyExc_ValueError, "out may not be written to");
+        PyErr_SetString(PyExc_ValueError, "out is read-only");
         return -1;
     }
     if (o->ndim != ndim || memcmp(o->shape, shape, (size_t)ndim * sizeof *shape) != 0) {

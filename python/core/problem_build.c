@@ -94,7 +94,8 @@ static int find_longest(int64_t *out, const call *c, argument lengths, argument 
     if (c->given[most])
         return read_most(out, c, most);
     if (c->described) {
-        PyErr_Format(PyExc_TypeError, "%s is needed: what is in %s is not known yet",
+        PyErr_Format(PyExc_TypeError,
+                     "%s is needed: the values in %s are not known before the call runs",
                      argument_names[most], t->name);
         return -1;
     }

@@ -45,8 +45,8 @@ static int check_layout(const char *name, const dl_tensor *from) {
         if (fits && count <= most && reach <= most && reach >= -most)
             continue;
         PyErr_Format(PyExc_ValueError,
-                     "%s: axis %d of %lld elements, %lld apart, fits no memory", name, i,
-                     (long long)size, (long long)step);
+                     "%s: axis %d of %lld elements, %lld apart, does not fit in memory", name,
+                     i, (long long)size, (long long)step);
         return -1;
     }
     return 0;
@@ -170,7 +170,7 @@ static int open_capsule(tensor *out, const char *name, PyObject *capsule, int mo
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
         const dl_managed *managed = PyCapsule_GetPointer(capsule, "dltensor_versioned");
         if (managed->version.major > 1) {
-            PyErr_Format(PyExc_TypeError, "%s comes by DLPack %u: 1 is known here", name,
+            PyErr_Format(PyExc_TypeError, "%s uses DLPack version %u; expected version 1", name,
                          managed->version.major);
             return -1;
         }
@@ -404,8 +404,7 @@ static PyObject *create_by_exchange(tensor *out, const char *name, framework *fr
 static PyObject *create_by_function(tensor *out, const char *name, framework *frame,
                                     PyObject *like, const tensor_plan *wanted) {
     if (!frame->empty) {
-        PyErr_Format(PyExc_TypeError, "no way is known to make an array of %S for %s",
-                     frame->type, name);
+        PyErr_Format(PyExc_TypeError, "cannot create an array of %S for %s", frame->type, name);
         return NULL;
     }
     PyObject *sizes = PyTuple_New(wanted->ndim), *object = NULL;
@@ -436,8 +435,7 @@ int tensor_stream(void **stream, framework *frame, PyObject *array, dl_device de
     if (frame->exchange)
         return frame->exchange->current_stream(device.type, device.id, stream);
     if (!frame->stream) {
-        PyErr_Format(PyExc_TypeError, "no way is known to find the current stream of %S",
-                     frame->type);
+        PyErr_Format(PyExc_TypeError, "cannot find the current stream of %S", frame->type);
         return -1;
     }
     PyObject *number = PyObject_CallFunctionObjArgs(frame->stream, array, NULL);

@@ -31,7 +31,7 @@ static att_status read_file(char **out, int fd, const char *path, const char *fi
     /* A zero byte would hide what follows it. */
     if (have < size || memchr(text, '\0', size)) {
         att_free(text);
-        return att_fail(ATT_E_ARG, field, "%s: %.200s cannot be read, or is no text", field,
+        return att_fail(ATT_E_ARG, field, "%s: %.200s cannot be read, or is not text", field,
                         path);
     }
     *out = text;

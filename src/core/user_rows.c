@@ -379,7 +379,7 @@ static att_status read_scope(reader *r, const char *name, const char *value) {
     const att_operation *operation = r->base->family->operation;
     const int field = scope_field(operation, name);
     if (field < 0)
-        return complain(r, "is no field of %s", operation->name);
+        return complain(r, "is not a field of %s", operation->name);
     const bool mode = (size_t)field == operation->size_count;
     if (mode ? r->has_mode : r->sized[field])
         return complain(r, "is given twice");

@@ -69,13 +69,13 @@ on_files() { # on_files NAME STATUS PATTERN ARGUMENT...: a run that must be refu
 }
 
 qkv=(--q q.npy --k k.npy --v v.npy)
-on_files 'no k' 2 'need all of --q, --k, --v and -o' --q q.npy --v v.npy
-expect 'no -o' 2 err='need all of' -- run "${qkv[@]}"
-on_files 'a shape too' 2 'the arrays say the shape' "${qkv[@]}" b1h1s1d8
-on_files 'a shape flag too' 2 '--hq: with files, the arrays say the shape' "${qkv[@]}" --hq 4
+on_files 'no k' 2 '--q, --k, --v and -o are needed together' --q q.npy --v v.npy
+expect 'no -o' 2 err='--v and -o are needed together' -- run "${qkv[@]}"
+on_files 'a shape too' 2 'the arrays give the shape' "${qkv[@]}" b1h1s1d8
+on_files 'a shape flag too' 2 '--hq: with files, the arrays give the shape' "${qkv[@]}" --hq 4
 on_files 'packed layout' 2 '--layout packed is for shapes' "${qkv[@]}" --layout packed
 expect 'one file twice' 2 err='name the same file' -- run "${qkv[@]}" -o out.npy --lse out.npy
-expect 'stdout' 2 err='^attest run: -o -: arrays are mapped' -- run "${qkv[@]}" -o -
+expect 'stdout' 2 err='^attest run: -o -: arrays can only be written to files' -- run "${qkv[@]}" -o -
 expect 'lse on stdout' 2 err='--lse -: arrays' -- run "${qkv[@]}" -o out.npy --lse -
 check 'no file of that name' test ! -e ./-
 cp q.npy before_q.npy

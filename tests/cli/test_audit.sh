@@ -29,14 +29,14 @@ expect_once 'a problem of another operation' 0 out='^23 saboteurs caught, 0 miss
 check 'those of one operation alone are listed' json merge.json \
     '{r["name"] for r in d["results"] if r["outcome"] == "left out"} == {"wrong alignment", "mean of V", "changed heads only", "stale K and V", "V of another head", "a tile left out", "other bits", "expert skipped", "not renormalised", "last expert dropped", "stale routing"}'
 check 'and were not played' json merge.json \
-    'all(r["problem"] is None and r["stage"] is None and r["check"].endswith(" alone") for r in d["results"] if r["outcome"] == "left out")'
+    'all(r["problem"] is None and r["stage"] is None and r["check"].endswith(" only") for r in d["results"] if r["outcome"] == "left out")'
 check 'the others were, on merges' json merge.json \
     'all(r["problem"]["spec"].startswith("merge:") for r in d["results"] if r["outcome"] != "left out")'
 expect_once 'gradients' 0 out='^27 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 7 left out$' -- \
     audit backward:b1h4hkv2s48sk80d64,fp16,causal=bottom-right --device cpu --threads 1
 expect_once 'experts' 0 out='^27 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 7 left out$' -- \
     audit moe:t96e8k3h64i48,fp16,ids,weights,counts --device cpu --threads 1
-expect_once 'a problem in which a saboteur has nothing to spoil' 0 out='^wrong alignment .* left out .* changes nothing in this problem' -- \
+expect_once 'a problem in which a saboteur has nothing to spoil' 0 out='^wrong alignment .* left out .* has no effect on this problem' -- \
     audit b1h2s24d32,fp16,causal --device cpu --threads 1
 expect_once 'an example of the help' 0 -- audit merge:n4b2h8s512d64,bf16 --device cpu
 check 'it is one' grep -qF 'attest audit merge:n4b2h8s512d64,bf16 --device cpu' <(attest help audit)

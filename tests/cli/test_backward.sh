@@ -44,6 +44,6 @@ expect 'one of attention that is none' 2 err="unknown modifier 'causall'; did yo
 expect 'a modifier of gradients' 2 err="unknown modifier 'dbias'" -- verify b1h1s4d8,bias,dbias
 expect 'data that is none' 2 err='do=small is none of: normal, tiny, huge, zero' -- run backward:b1h1s4d8,do=small
 expect 'nothing after the prefix' 2 err="an empty modifier in 'backward:'" -- run backward:
-expect 'plan has tiles of attention alone' 2 err='tiles are planned of attention, not of backward' -- plan backward:b1h1s4d8 --device h200
+expect 'plan has tiles of attention alone' 2 err='tiles are planned for attention only, not for backward' -- plan backward:b1h1s4d8 --device h200
 expect 'a kernel of attention' 3 out='backward:b1h1s4d8' -- verify backward:b1h1s4d8 --kernel fwd_cpu_portable
 finish

@@ -127,12 +127,12 @@ expect '--aa that does not hold' 1 out='AMBIGUOUS' -- bench "${tiny[@]}" --min-s
 expect '--inject' 0 out='^4 of 4 verdicts are SLOWER' -- bench "${tiny[@]}" "${steady[@]}" --inject 3 --trials 2 --json inject.json
 check 'by calls that were made' json inject.json 'd["self_check"]["pairs"][0]["b"]["extra_calls"] >= 1 and "extra_calls" not in d["self_check"]["pairs"][0]["a"]'
 expect '--inject of nothing to find' 1 out='^0 of 2 verdicts are SLOWER' -- bench "${tiny[@]}" "${steady[@]}" --inject 3 --min-effect 20
-expect 'self-checks exclude each other' 2 err='one at a time' -- bench --aa --inject 3
-expect 'self-checks and baselines' 2 err='without --baseline' -- bench --aa --baseline first
-expect 'self-checks and kernels' 2 err='one kernel' -- bench --aa --kernel a --kernel b
+expect 'self-checks exclude each other' 2 err='one self-check at a time' -- bench --aa --inject 3
+expect 'self-checks and baselines' 2 err='cannot be combined with --baseline' -- bench --aa --baseline first
+expect 'self-checks and kernels' 2 err='at most one --kernel' -- bench --aa --kernel a --kernel b
 expect 'inject and cold' 2 err='many calls' -- bench --inject 3 --cold
 expect 'trials without a self-check' 2 err='--trials is for' -- bench --trials 3
 expect 'no such timer' 2 err='graph, events or latency' -- bench --timer sundial
-expect 'no such precision' 2 err='per cent from 0' -- bench --precision much
+expect 'no such precision' 2 err='a percentage from 0' -- bench --precision much
 expect 'a save into nowhere' 3 err='/no/such' -- bench "${tiny[@]}" --save /no/such/x.json
 finish

@@ -80,11 +80,11 @@ check 'check, the document' json check.json 'all(k["standing"] == "current" and 
 expect 'info shows it' 0 out="^decode_cpu_portable .* $place: current" -- info --evidence ev --json info.json
 check 'info, the document' json info.json '[k["evidence"][0]["standing"] for k in d["kernels"] if k["id"] == "fwd_cpu_portable"] == ["current"]'
 mkdir empty
-expect 'info without evidence' 0 out='no evidence about the kernels is here' -- info --evidence empty
+expect 'info without evidence' 0 out='no evidence found' -- info --evidence empty
 expect 'a folder without required.txt' 1 out='^FAIL required.txt: empty/required.txt: is missing' -- certify --check --evidence empty --json check.json
 check 'which the document has' json check.json '[f["name"] for f in d["files"] if f["fails"]] == ["required.txt"]'
 touch empty/required.txt
-expect 'nothing required, nothing there' 0 out='^no evidence is here, and none is required$' -- certify --check --evidence empty
+expect 'nothing required, nothing there' 0 out='^no evidence found, and none is required$' -- certify --check --evidence empty
 expect 'no such folder' 2 err='nowhere' -- certify --check --evidence nowhere
 expect 'no such folder for info' 2 err='nowhere' -- info --evidence nowhere
 
@@ -113,7 +113,7 @@ forged 'a bar of 1e9' 'p["verified"][0]["verify"]["error_o"]["bar"] = 1e9' 'pred
 forged 'a bar from an error that cannot be' 'e = p["verified"][0]["verify"]["error_o"]; e["bar"] += 2e9; e["plain"] += 1e9' 'predicate.verified\[0\].verify.error_o.*'
 forged 'a time below its floor' 'p["timed"][0]["floor_ns"] = 1e15' 'predicate.timed\[0\].median_ns: is below the floor'
 forged "another kernel's numbers" "q = json.load(open('$here/fwd_cpu_portable.json'))['predicate']; p['verified'] = q['verified']; p['timed'] = q['timed']" 'predicate.verified\[0\].launch.kernel: is fwd_cpu_portable'
-forged 'a renamed device' 'p["machine"]["processor"] = "Better 9000"' 'machine: Better 9000 belongs into the folder better-9000-'
+forged 'a renamed device' 'p["machine"]["processor"] = "Better 9000"' 'machine: Better 9000 belongs in the folder better-9000-'
 for field in harness seed environment role; do
     forged "no $field" "del p['$field']" "predicate.$field.*: is missing"
 done
@@ -165,17 +165,17 @@ check 'and by whom' json check.json '{k["signature"] for k in d["kernels"]} == {
 expect 'no such file of signers' 2 err='absent: No such file' -- certify --check --evidence ev --signers absent
 expect 'nor for info' 2 err='absent: No such file' -- info --evidence ev --signers absent
 : >nobody
-expect 'a file without signers' 2 err='nobody: there is no signer in it' -- certify --check --evidence ev --signers nobody
+expect 'a file without signers' 2 err='nobody: has no signers' -- certify --check --evidence ev --signers nobody
 mv "$file.sig" kept.sig
 expect 'a signature that was deleted' 1 out='decode_cpu_portable.json: is not signed' -- certify --check --evidence ev --signers signers
 mv kept.sig "$file.sig"
 mv ev/required.txt kept.txt
 expect 'a list that was deleted' 1 out='^FAIL required.txt: .*is missing' -- certify --check --evidence ev --signers signers
 mv kept.txt ev/required.txt
-expect 'of a key that is not allowed' 1 out='by no signer of strangers' -- certify --check --evidence ev --signers strangers
+expect 'of a key that is not allowed' 1 out='is not by a signer of strangers' -- certify --check --evidence ev --signers strangers
 cp "$file" kept.json
 edit "$file" 'p["seed"] = 1'
-expect 'a changed file under a signature' 1 out='its signature by lab@example.org does not hold' -- certify --check --evidence ev --signers signers
+expect 'a changed file under a signature' 1 out='its signature by lab@example.org is not valid' -- certify --check --evidence ev --signers signers
 cp kept.json "$file"
 echo nonsense >"$file.sig"
 expect 'a signature that is none' 1 out='signature' -- certify --check --evidence ev --signers signers

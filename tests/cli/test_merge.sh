@@ -46,6 +46,6 @@ expect 'parts of attention' 2 err="unknown shape key 'n'" -- verify n2b1h1s4d8
 expect 'data that is none' 2 err='data=onehot is none of: normal, empty, equal, inf, nan, huge' -- run merge:n2b1h1s4d8,data=onehot
 expect 'a type that is none' 2 err='o=int8 is none of' -- run merge:n2b1h1s4d8,o=int8
 expect 'nothing after the prefix' 2 err="an empty modifier in 'merge:'" -- run merge:
-expect 'plan has tiles of attention alone' 2 err='tiles are planned of attention, not of merge' -- plan merge:n2b1h1s4d8 --device h200
+expect 'plan has tiles of attention alone' 2 err='tiles are planned for attention only, not for merge' -- plan merge:n2b1h1s4d8 --device h200
 expect 'a kernel of attention' 3 out='merge:n2b1h1s4d8' -- verify merge:n2b1h1s4d8 --kernel fwd_cpu_portable
 finish

@@ -45,7 +45,7 @@ expect 'a modifier of attention' 2 err="unknown modifier 'causal'" -- verify moe
 expect 'an activation that is none' 2 err='act=tanh is none of: swiglu, geglu' -- run moe:t3e8k2h16i12,act=tanh
 expect 'half of two numbers' 2 err='groups=4 is not two numbers, as in groups=8:4' -- run moe:t3e8k2h16i12,groups=4
 expect 'nothing after the prefix' 2 err="an empty modifier in 'moe:'" -- run moe:
-expect 'plan has tiles of attention alone' 2 err='tiles are planned of attention, not of moe' -- plan moe:t3e8k2h16i12 --device h200
+expect 'plan has tiles of attention alone' 2 err='tiles are planned for attention only, not for moe' -- plan moe:t3e8k2h16i12 --device h200
 expect 'a kernel of attention' 3 out='moe:t3e8k2h16i12' -- verify moe:t3e8k2h16i12 --kernel fwd_cpu_portable
 check 'the help has its words' grep -qF 'moe:t4096e128k8h2048i768,bf16' <(attest help verify)
 finish

@@ -112,19 +112,19 @@ rude NOTHING 0 '^4 passed, 0 failed'
 rude EXIT 1 '^attest: the peer rude ended the program in run\(\): exit code 0$'
 rude NOW 1 '^attest: the peer rude ended the program in run\(\): exit code 0$'
 rude LOAD 1 '^attest: the peer \./rude_LOAD\.so ended the program in its initialisation: exit code 0$'
-rude ATEXIT 1 '^attest: the program had returned 1, and was ended otherwise: a peer.s doing; the peer called last was rude$'
-rude FORK 1 '^attest: the (peer rude ended the program in run\(\)|program was ended before its work was done, and not by itself): exit code 0'
+rude ATEXIT 1 '^attest: after the program had returned 1, a peer changed how it ended; the last peer called was rude$'
+rude FORK 1 '^attest: the (peer rude ended the program in run\(\)|program was terminated before it had finished): exit code 0'
 sleep 0.5
 check 'what it split off writes no document' test ! -e rude.json
 rude IGNORE 1 '^attest: the peer rude crashed in run\(\): SIGSEGV$'
-rude ENDLESS 1 '^attest: the peer rude did not return from run\(\) within 0\.5 s: it is ended \(--peer-limit\)$' --peer-limit 0.5
+rude ENDLESS 1 '^attest: the peer rude did not return from run\(\) within 0\.5 s and is terminated \(--peer-limit\)$' --peer-limit 0.5
 check 'a peer that is ended leaves no file' test -z "$(find . -name 'rude.json*')"
 rude ENDLESS_PREPARE 1 '^attest: the peer rude did not return from prepare\(\) within 0\.5 s' --peer-limit 0.5
 rude ROUND 1 'rude: run\(\) left other rules of floating-point arithmetic behind'
 rude FLUSH 1 'rude: run\(\) left other rules of floating-point arithmetic behind'
 rude ROUND_PREPARE 1 'rude: prepare\(\) left other rules of floating-point arithmetic behind'
 rude FLUSH_LOAD 2 'its initialisation left other rules of floating-point arithmetic behind'
-rude THREAD 1 '(not by itself|ended the program in [a-z]+\(\)): exit code 0' --repeats 100000
+rude THREAD 1 '(before it had finished|ended the program in [a-z]+\(\)): exit code 0' --repeats 100000
 expect 'a limit that is none' 2 err='--peer-limit x: expected seconds from 0 to 1000000' -- \
     verify b1h1s8d8,f32 --peer ./rude_NOTHING.so --peer-limit x
 

@@ -31,10 +31,10 @@ expect 'Hopper: with --all the tiles too' 0 out='^m128n64s2w4 +98304 ' -- plan b
 expect 'another Hopper' 0 out='^note +the times .* fitted on an H200' -- plan b4h16s4096d128,causal --device h100
 expect 'new rows over a cache, their parts' 0 out='^fwd_sm90_bf16_d128_split_m128n128s2 +m128n128s2w12 .* 16 +8 +128 .* selector +<- chosen' -- plan b1h32hkv8s64sk16384d128,bf16 --device h200
 expect 'a decode, its parts' 0 out='^decode_sm90_.* 8 in a cluster .* decode +<- chosen' -- plan b1h32hkv8s1sk8192d128,bf16 --device h200
-expect 'a kernel without a model' 0 out='^chosen +decode_sm80_.*; there is no model of its time' -- plan b1h32hkv8s1sk8192d128,bf16 --device a100
+expect 'a kernel without a model' 0 out='^chosen +decode_sm80_.*; no model predicts its time' -- plan b1h32hkv8s1sk8192d128,bf16 --device a100
 expect 'the list is short' 0 out='--all lists them' -- plan b1h8s512d64 --device l4
 check 'and readable' test "$(wc -l <.out)" -lt 40
-expect '--all' 0 out='^no fit +m[0-9]+n[0-9]+s[0-9]w[0-9] +shared memory: [0-9]+ B, a block may have 101376' -- plan b1h8s512d64 --device l4 --all
+expect '--all' 0 out='^no fit +m[0-9]+n[0-9]+s[0-9]w[0-9] +shared memory: [0-9]+ B, the limit per block is 101376' -- plan b1h8s512d64 --device l4 --all
 check 'lists every tile' test "$(grep -cE '^(no fit +)?m[0-9]+n[0-9]+' <(sed 's/^no fit *//' .out))" -ge 216
 expect 'several problems' 0 out='^problem +b1h1s64d128,bf16,causal' -- plan b1h8s512d64 b1h1s64d128,bf16,causal --device l4
 expect 'flags make a problem' 0 out='^problem +b2h8s128d64,bf16' -- plan -b 2 --hq 8 --sq 128 -d 64 --dtype bf16 --device l4
@@ -44,18 +44,18 @@ long=b1h32hkv8s131072d128,bf16,causal
 expect 'over ranks' 0 out='^64 ranks +one would take ' -- plan $long --device h200 --ranks 2,64 --link 450,5 --json ranks.json
 check 'each number, four ways, one of them best' json ranks.json \
     '[r["ranks"] for r in d["results"][0]["ranks"]] == [2, 64] and all(len(r["ways"]) == 4 and sum(w.get("best", False) for w in r["ways"]) == 1 for r in d["results"][0]["ranks"])'
-check 'what cannot be says why' json ranks.json '[w["why"] for w in d["results"][0]["ranks"][1]["ways"] if not w["possible"]] == ["32 heads do not divide by 64 ranks"]'
+check 'what cannot be says why' json ranks.json '[w["why"] for w in d["results"][0]["ranks"][1]["ways"] if not w["possible"]] == ["32 heads cannot be divided evenly among 64 ranks"]'
 check 'the whole is the time of the chosen kernel' json ranks.json 'd["results"][0]["ranks"][0]["whole_seconds"] == d["results"][0]["chosen"]["predicted_seconds"]'
 expect 'a measured time needs no device' 0 out='^2 ranks +one would take 2000000 us; a link of 3 GB/s and 80 us' -- plan b1h2s16384d128,f32,causal --ranks 2 --link 3,80 --whole 2 --json whole.json
 check 'and is taken' json whole.json 'd["results"][0]["ranks"][0]["whole_seconds"] == 2 and d["results"][0]["ranks"][0]["ways"][0]["compute_seconds"] > 1'
-expect 'ranks without a link' 2 err='--ranks: --link says' -- plan $long --device h200 --ranks 2
-expect 'a link without ranks' 2 err='--link: --ranks says' -- plan $long --device h200 --link 3
-expect 'a time without ranks' 2 err='--whole: --ranks says' -- plan $long --device h200 --whole 3
+expect 'ranks without a link' 2 err='--ranks needs --link' -- plan $long --device h200 --ranks 2
+expect 'a link without ranks' 2 err='--link needs --ranks' -- plan $long --device h200 --link 3
+expect 'a time without ranks' 2 err='--whole needs --ranks' -- plan $long --device h200 --whole 3
 expect 'one rank' 2 err='--ranks 1: .* from 2 to 10000' -- plan $long --device h200 --ranks 1 --link 3
 expect 'ranks that are none' 2 err='--ranks 2,x: ' -- plan $long --device h200 --ranks 2,x --link 3
 expect 'a link that is none' 2 err='--link fast: expected GB/s' -- plan $long --device h200 --ranks 2 --link fast
 expect 'gradients over ranks' 2 err='only forward attention' -- plan backward:b1h2s64d64 --whole 1 --ranks 2 --link 3
-expect 'nothing to cut' 2 err='nothing to cut' -- plan b1h2s0d64 --whole 1 --ranks 2 --link 3
+expect 'nothing to cut' 2 err='without rows or keys cannot be split' -- plan b1h2s0d64 --whole 1 --ranks 2 --link 3
 expect 'decode is bound by memory' 0 out='memory .*binds' -- plan b1h32hkv8s1sk8192d128,bf16 --device h200
 expect 'float32 has no tensor-core tile' 0 out='^tiles +none: tensor cores round f32' -- plan b1h8s512d64,f32 --device a100
 expect 'nothing to compute' 0 out='^tiles +none: there is nothing to compute' -- plan b0h8s512d64 --device a100
@@ -77,7 +77,7 @@ expect 'a problem that makes no sense' 2 err='heads' -- plan b1h8hkv3s512d64 --d
 no_gpu() {
     ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 expect "$@"
 }
-no_gpu 'without a GPU and without --device' 3 err='--device plans for one that is not here: a10' -- plan b1h8s512d64
+no_gpu 'without a GPU and without --device' 3 err='use --device to plan for another GPU: a10' -- plan b1h8s512d64
 no_gpu 'cuda:0 without a GPU' 3 -- plan b1h8s512d64 --device cuda:0
 
 # --------------------------------------------------------------- explain, for a GPU that is not present
@@ -106,7 +106,7 @@ expect 'threads are of this machine' 2 err='--isa, --threads and --rows are for 
 
 # -------------------------------------------------------------------------- doctor
 use_shipped
-no_gpu 'doctor on a machine without a GPU' 0 out='^ok +run cpu +(fwd|decode)_cpu_[a-z0-9]+ ran, as was meant' -- doctor --device cpu --json doctor.json
+no_gpu 'doctor on a machine without a GPU' 0 out='^ok +run cpu +(fwd|decode)_cpu_[a-z0-9]+ ran, as intended' -- doctor --device cpu --json doctor.json
 check 'doctor json' json doctor.json 'd["schema"] == "attest-doctor-1" and len(d["runs"]) == 1 and len(d["runs"][0]["samples_ns"]) == 5'
 check 'each finding has a level, each warning a remedy' json doctor.json \
     'all(f["level"] == "ok" or (f["level"] in ("warn", "fail") and f["remedy"]) for f in d["findings"])'

@@ -90,7 +90,7 @@ END
 expect 'the names of plots' 0 out='^rates-forward$' -- report few --svg list
 check 'each is a plot' bash -c 'while read -r name; do attest report "$0" --svg "$name" >/dev/null || exit 1; done < <(grep -E "^(roofline|speeds-forward|ladder|ablation|history)$" .out)' few
 expect 'no such plot' 2 err="--svg: there is no plot 'rates-forwrd'; did you mean 'rates-forward'" -- report few --svg rates-forwrd
-expect 'a plot has its own format' 2 err='--svg goes without --format' -- report few --svg roofline --format md
+expect 'a plot has its own format' 2 err='--svg and --format cannot be combined' -- report few --svg roofline --format md
 expect 'dark alone' 2 err='--dark is for --svg' -- report few --dark
 check 'nothing is written where there is none' bash -c '! attest report "$0" --svg nothing -o none.svg 2>/dev/null && test ! -e none.svg' few
 

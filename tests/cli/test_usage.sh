@@ -32,7 +32,7 @@ expect "an isa of another processor" 3 err="isa=$other: this processor's highest
 expect 'two isas for run' 2 err='--isa takes one' -- run b1h1s1d8 --isa portable,portable
 expect 'unknown device' 2 err='--device tpu: expected cpu, cuda' -- info --device tpu
 expect 'device cuda:x' 2 err='--device cuda:x' -- info --device cuda:x
-expect 'both documents on stdout' 2 err='cannot both have stdout' -- \
+expect 'both documents on stdout' 2 err='cannot both write to stdout' -- \
     bench b1h1s1d8 --json - --csv -
 
 expect 'heads' 2 err='heads_q=6 is not a multiple of heads_kv=4' -- run --hq 6 --hkv 4

@@ -32,7 +32,7 @@ def test_masks_and_mistakes():
     q, k, v = qkv()
     mask = jax.numpy.tril(jax.numpy.ones((19, 19), bool))
     np.testing.assert_array_equal(attest.attention(q, k, v, bias=mask), attest.attention(q, k, v, causal=True))
-    with pytest.raises(ValueError, match="out may not be written to"):
+    with pytest.raises(ValueError, match="out is read-only"):
         attest.attention(q, k, v, out=jax.numpy.zeros_like(q))
     with pytest.raises(TypeError, match="q is being traced"):
         jax.jit(attest.attention)(q, k, v)

@@ -244,7 +244,7 @@ def test_mistakes_are_told_when_the_program_is_traced():
             (TypeError, "v is float16, q is", (q, k, v.astype("float16")), {}),
             (ValueError, "q has 4 heads and k 3", (q, k[:, :3], v[:, :3]), {}),
             (ValueError, "causal is 'left'", (q, k, v), {"causal": "left"}),
-            (TypeError, "max_seqlen_q is needed: what is in cu_seqlens_q is not known yet", (q[0], k[0], v[0]),
+            (TypeError, "max_seqlen_q is needed: the values in cu_seqlens_q are not known before the call runs", (q[0], k[0], v[0]),
              {"cu_seqlens_q": jnp.zeros(3, jnp.int32)}),
             (TypeError, "q is int32", (q.astype("int32"),) * 3, {})):
         with pytest.raises(kind, match=text):

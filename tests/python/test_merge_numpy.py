@@ -207,10 +207,10 @@ MISTAKES = [
     (ValueError, r"parts_o\[0\] has the shape .*; expected a head dimension of 1 or more", ([O[..., :0]], [LSE]), {}),
     (ValueError, r"parts_o\[1\] has a stride of 2 along the head dimension",
      ([O, np.ones((2, 4, 6, 16), "f4")[..., ::2]], [LSE, LSE]), {}),
-    (ValueError, r"parts_o\[0\] runs backwards", ([O[:, ::-1]], [LSE]), {}),
-    (ValueError, r"parts_lse\[0\] runs backwards", ([O], [LSE[::-1]]), {}),
+    (ValueError, r"parts_o\[0\] has negative strides", ([O[:, ::-1]], [LSE]), {}),
+    (ValueError, r"parts_lse\[0\] has negative strides", ([O], [LSE[::-1]]), {}),
     (ValueError, r"out has the shape \(2, 4, 6, 7\); expected \(2, 4, 6, 8\)", ([O], [LSE]), {"out": O[..., :7]}),
-    (ValueError, "out may not be written to", ([O], [LSE]), {"out": FROZEN}),
+    (ValueError, "out is read-only", ([O], [LSE]), {"out": FROZEN}),
     (ValueError, "out overlaps parts_o", ([O, O], [LSE, LSE]), {"out": O}),
     (TypeError, "out is int32", ([O], [LSE]), {"out": O.astype("i4")}),
 ]

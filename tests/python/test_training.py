@@ -79,7 +79,7 @@ def spoiled(change):
     (lambda step, call: call["seconds"].update(attest=[7e-5, 7e-5]), 1, "0.700"),
     (lambda step, call: call["seconds"].update(autograd=[3e-5, 3e-5]), 0, "30.00"),
     (lambda step, call: call["seconds"].update(autograd=[None]), 2, "autograd"),
-    (lambda step, call: step["losses"].update(attest=[5.0]), 2, "not equally many"),
+    (lambda step, call: step["losses"].update(attest=[5.0]), 2, "the numbers of losses differ"),
     (lambda step, call: step["losses"].update(attest=[5.0, None]), 2, "losses"),
     (lambda step, call: step.pop("tokens"), 2, "tokens"), (lambda step, call: call.pop("seconds"), 2, "seconds")])
 def test_kept_samples_are_judged(tmp_path, change, status, text):

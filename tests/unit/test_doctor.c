@@ -70,7 +70,7 @@ static void test_doctor__without_a_gpu__examines_the_cpu(void **state) {
     assert_int_not_equal(lab_doctor_worst(&doctor), LAB_FAILED);
     assert_int_not_equal(lab_doctor_worst(&doctor), LAB_ABSENT);
     expect_finding(&doctor, "build", LAB_FINE, att_version());
-    expect_finding(&doctor, "run cpu", LAB_FINE, "ran, as was meant");
+    expect_finding(&doctor, "run cpu", LAB_FINE, "ran, as intended");
     assert_null(finding(&doctor, "nvrtc"));
     assert_int_equal(json_array_size(doctor.smoke), 1);
     lab_doctor_free(&doctor);
@@ -98,7 +98,7 @@ static void test_doctor__a_gpu_that_computes__is_well(void **state) {
     expect_finding(&doctor, "cuda:0", LAB_FINE, "compute capability 9.0");
     expect_finding(&doctor, "nvrtc", LAB_FINE, "found");
     expect_finding(&doctor, "cache", LAB_FINE, "compiled kernels");
-    expect_finding(&doctor, "run cuda:0", LAB_FINE, "ran, as was meant");
+    expect_finding(&doctor, "run cuda:0", LAB_FINE, "ran, as intended");
     assert_int_equal(json_array_size(doctor.smoke), 1);
     assert_int_equal(fake->memory_live > 0, 1);
     lab_doctor_free(&doctor);
@@ -111,7 +111,7 @@ static void test_doctor__a_gpu_whose_kernels_do_nothing__is_found_out(void **sta
     fake->run = NULL;
     lab_doctor doctor = examine(ATT_DEVICE_AUTO, 0);
     assert_int_equal(lab_doctor_worst(&doctor), LAB_FAILED);
-    expect_finding(&doctor, "run cpu", LAB_FINE, "ran, as was meant");
+    expect_finding(&doctor, "run cpu", LAB_FINE, "ran, as intended");
     expect_finding(&doctor, "run cuda:0", LAB_FAILED, "a wrong answer");
     lab_doctor_free(&doctor);
 }
@@ -149,7 +149,7 @@ static void test_doctor__an_open_cache__is_not_trusted(void **state) {
     setenv("XDG_CACHE_HOME", folder, 1);
     lab_doctor doctor = {.device = ATT_DEVICE_CUDA};
     lab_doctor_machine(&doctor);
-    expect_finding(&doctor, "cache", LAB_WARN, "no folder that can be trusted");
+    expect_finding(&doctor, "cache", LAB_WARN, "no folder can be trusted");
     unlink(path);
     rmdir(folder);
     lab_doctor_free(&doctor);

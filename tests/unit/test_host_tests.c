@@ -95,10 +95,10 @@ static void test_make__of_other_things__gives_none(void **state) {
                 "the part 'rows' is missing");
     expect_none(tests, program, "Fake GPU 0", "part\tsuites\nskipped\twhy\n",
                 "the part 'suites' is missing");
-    expect_none(tests, program, "Fake GPU 0", "nonsense\n", "no line of results");
+    expect_none(tests, program, "Fake GPU 0", "nonsense\n", "is not a line of results");
     expect_none(tests, program, "Fake GPU 0", "part\tsuites\xff\n",
-                "results.txt:4: is no text");
-    expect_none(tests, program, "Fake GPU 0", "part\tsuites\nskipped\t\xc3\n", "is no text");
+                "results.txt:4: is not text");
+    expect_none(tests, program, "Fake GPU 0", "part\tsuites\nskipped\t\xc3\n", "is not text");
     lab_message why;
     assert_null(lab_host_tests_make("/nonexistent/results", gpu, &why));
 }
@@ -146,7 +146,7 @@ static void test_judge__forged__is_broken(void **state) {
     json_object_set_new(
         json_object_get(json_object_get(json_object_get(s, "predicate"), "machine"), "gpu"),
         "name", json_string("NVIDIA H200"));
-    expect_standing(s, LAB_HOST_BROKEN, "belongs into the folder h200");
+    expect_standing(s, LAB_HOST_BROKEN, "belongs in the folder h200");
     s = sound();
     json_object_del(json_object_get(s, "predicate"), "program_sha256");
     expect_standing(s, LAB_HOST_BROKEN, "program_sha256: is missing");

@@ -76,7 +76,8 @@ static void test_ulysses__heads_that_do_not_divide__why(void **state) {
     lab_ranks_plan plan;
     lab_ranks_plan_make(&plan, &p, 3, 16.0, &link_of_tests, 0.0);
     assert_false(plan.ways[LAB_WAY_ULYSSES].possible);
-    assert_string_equal(plan.ways[LAB_WAY_ULYSSES].why, "8 heads do not divide by 3 ranks");
+    assert_string_equal(plan.ways[LAB_WAY_ULYSSES].why,
+                        "8 heads cannot be divided evenly among 3 ranks");
     assert_false(plan.ways[LAB_WAY_BOTH].possible);
     assert_int_equal(plan.best, LAB_WAY_RING);
 }
@@ -89,7 +90,7 @@ static void test_ulysses__heads_of_k_that_do_not_fit__why(void **state) {
     lab_ranks_plan_make(&plan, &p, 4, 16.0, &link_of_tests, 0.0);
     assert_false(plan.ways[LAB_WAY_ULYSSES].possible);
     assert_string_equal(plan.ways[LAB_WAY_ULYSSES].why,
-                        "3 heads of k and v do not fit 4 ranks");
+                        "3 heads of k and v cannot be shared by 4 ranks");
     assert_false(plan.ways[LAB_WAY_BOTH].possible);
     lab_ranks_plan_make(&plan, &p, 6, 16.0, &link_of_tests, 0.0);
     assert_true(plan.ways[LAB_WAY_ULYSSES].possible); /* two ranks to each head of k */

@@ -70,8 +70,8 @@ static void test_parse__broken_output__is_refused(void **state) {
     (void)state;
     expect_broken("", "no table");
     expect_broken("==PROF== no kernels were profiled\n", "no table");
-    expect_broken("\"ID\",\"Kernel Name\"\n", "none of the columns");
-    expect_broken("\"ID\",\"Kernel Name\",\"Metric Name\"\n", "none of the columns");
+    expect_broken("\"ID\",\"Kernel Name\"\n", "none of the known columns");
+    expect_broken("\"ID\",\"Kernel Name\",\"Metric Name\"\n", "none of the known columns");
     expect_broken("\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\"\n", "no launch");
     expect_broken("\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\"\n\"\",\"\",\"ns\"\n",
                   "no launch");
@@ -112,7 +112,7 @@ static void expect_bottleneck(const lab_profiled *p, const char *word) {
 static void test_bottleneck__each_kind__is_named(void **state) {
     (void)state;
     lab_profiled p = nothing();
-    expect_bottleneck(&p, "cannot be told");
+    expect_bottleneck(&p, "the bottleneck is unknown");
     p.values[LAB_METRIC_TENSOR] = 22.0;
     p.values[LAB_METRIC_DRAM] = 7.0;
     p.values[LAB_METRIC_SM] = 30.0;

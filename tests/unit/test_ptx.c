@@ -127,7 +127,7 @@ static void test_reader__what_it_does_not_know__says_what_and_where(void **state
         {"@p mov.u32 %0, %1;", "no such register: p"},
         {"mov.u32 %0, %1", "no ';'"},
         {"mov.u32 %0, {%1;", "a bracket is left open"},
-        {"add.u32 %0, %1;", "a number of operands that is not known: add.u32"},
+        {"add.u32 %0, %1;", "an unknown number of operands: add.u32"},
         {"bra NOWHERE;", "no such label: NOWHERE"},
         {"{ .reg .b32 a; mov.u32 %0, %1;", "no '}'"},
         {"{ .reg .b32 a; } mov.u32 %0, a;", "no such register: a"},
@@ -236,11 +236,11 @@ static void test_memory__vectors_with_offsets__the_same_back(void **state) {
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(out[i], i + 1);
     expect_failure("ld.shared.v2.u32 {%0, _}, [%1 + 4];", CHECK_ALIGNMENT,
-                   "is no multiple of 8");
+                   "is not a multiple of 8");
     expect_failure("ld.shared.u32 %0, [%1 + 16777216];", CHECK_BOUNDS, "another block");
     expect_failure("ld.shared.u32 %0, [%1 + 65536];", CHECK_BOUNDS, "65536");
     expect_failure("atom.shared.add.u32 %0, [%1 + 64], 1;", CHECK_UNINITIALISED,
-                   "which nobody wrote");
+                   "which was never written");
 }
 
 /* ---- 16-bit types ---- */

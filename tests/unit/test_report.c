@@ -488,9 +488,9 @@ static void test_picture__of_no_such_name__names_the_nearest(void **state) {
         const char *name, *said;
     } cases[] = {
         {"rates-forwrad", "there is no plot 'rates-forwrad'; did you mean 'rates-forward'?"},
-        {"zebra", "there is no plot 'zebra'; 'list' names the plots that there are"},
-        {"roofline,rates-forward-h16d128-bf16-causal", "'roofline' fills a picture of its own"},
-        {"a,a,a,a,a,a,a,a,a", "at most 8 plots stand side by side"},
+        {"zebra", "there is no plot 'zebra'; --svg list names those that exist"},
+        {"roofline,rates-forward-h16d128-bf16-causal", "'roofline' is a picture by itself"},
+        {"a,a,a,a,a,a,a,a,a", "at most 8 plots fit side by side"},
         {"", "there is no plot ''"},
     };
     lab_report report;
@@ -509,7 +509,7 @@ static void test_picture__of_no_such_name__names_the_nearest(void **state) {
     put_sample("audit.json", audit_text);
     make_report(&report);
     assert_false(draws(&report, "roofline", &text));
-    assert_non_null(strstr(why.text, "these files give no plot"));
+    assert_non_null(strstr(why.text, "these files contain nothing to plot"));
     free(text);
     lab_report_free(&report);
 }

@@ -157,8 +157,8 @@ static void test_results__wrong_samples__are_named(void **state) {
         {"verify", json_true(), "verify: expected an object"},
         {"kernel", json_integer(1), "kernel: expected text"},
         {"timed", json_string("yes"), "timed: expected true or false"},
-        {"power_capped", json_real(0.5), "power_capped: expected a whole number from 0 on"},
-        {"threads", json_integer(-1), "threads: expected a whole number from 0 on"},
+        {"power_capped", json_real(0.5), "power_capped: expected a whole number, 0 or more"},
+        {"threads", json_integer(-1), "threads: expected a whole number, 0 or more"},
         {"round", json_pack("[i]", 0), "round: is not an array as long as samples_ns"},
         {"round", json_pack("[i, i, i]", 3, 3, 4), "round: does not ascend within a process"},
     };

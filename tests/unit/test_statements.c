@@ -152,9 +152,9 @@ static void test_standing__other_suites__are_partial(void **state) {
     json_object_set_new(json_object_get(predicate_of(statement), "suites"), "verified",
                         json_string("seed"));
     write_evidence("required.txt", PLACE " portable\n");
-    expect_standing(json_deep_copy(statement), LAB_PARTIAL, true, "other suites");
+    expect_standing(json_deep_copy(statement), LAB_PARTIAL, true, "suites other than");
     write_evidence("required.txt", PLACE " portable partial\n");
-    expect_standing(statement, LAB_PARTIAL, false, "other suites");
+    expect_standing(statement, LAB_PARTIAL, false, "suites other than");
     write_evidence("required.txt", "");
 }
 
@@ -232,7 +232,7 @@ static void test_tampered__files__fail_with_the_field(void **state) {
 
     s = statement_of("fwd_cpu_portable");
     set_digest(s, 0, "short");
-    expect_standing(s, LAB_STALE, true, "no digest");
+    expect_standing(s, LAB_STALE, true, "is not a digest");
 
     s = statement_of("fwd_cpu_portable");
     json_object_set_new(s, "_type", json_string("https://example.org"));
@@ -339,7 +339,7 @@ static void test_forged__a_shorter_list__is_stale(void **state) {
     s = statement_of("fwd_cpu_portable"); /* one twice */
     verified = json_object_get(predicate_of(s), "verified");
     json_array_append(verified, json_array_get(verified, 0));
-    expect_standing(s, LAB_STALE, true, "attest certify would take");
+    expect_standing(s, LAB_STALE, true, "attest certify runs");
 
     s = statement_of("fwd_cpu_portable");
     json_array_remove(json_object_get(predicate_of(s), "timed"), 0);
@@ -352,11 +352,11 @@ static void test_forged__the_device__fails(void **state) {
     json_t *s = statement_of("fwd_cpu_portable");
     json_t *machine = json_object_get(predicate_of(s), "machine");
     json_object_set_new(machine, "processor", json_string("Better Machine"));
-    expect_standing(s, LAB_STALE, true, "belongs into the folder better-machine-amx");
+    expect_standing(s, LAB_STALE, true, "belongs in the folder better-machine-amx");
     s = statement_of("fwd_cpu_portable");
     json_object_set_new(json_object_get(predicate_of(s), "machine"), "isa_machine",
                         json_string("avx2"));
-    expect_standing(s, LAB_STALE, true, "belongs into the folder machine-avx2");
+    expect_standing(s, LAB_STALE, true, "belongs in the folder machine-avx2");
 
     const char *id = first_of_role(ATT_ROLE_PLAIN);
     static const char *const renamed[][2] = {{"NVIDIA H100 80GB HBM3", "folder"},
@@ -378,7 +378,7 @@ static void test_forged__the_device__fails(void **state) {
     keep_statement(s, "h200", id);
     json_decref(s);
     const lab_judged judged = judged_statement("h200", id);
-    assert_non_null(strstr(judged.why.text, "another GPU's"));
+    assert_non_null(strstr(judged.why.text, "those of another GPU"));
 }
 
 /* On a GPU: code that is not the subject's, and times that the device cannot reach. */
@@ -399,8 +399,8 @@ static void test_forged__gpu_numbers__fail(void **state) {
                         json_string(other_digest));
     keep_statement(s, "h200", id);
     judged = judged_statement("h200", id);
-    assert_non_null(
-        strstr(judged.why.text, "verified[2].launch.code_sha256: is of other code"));
+    assert_non_null(strstr(
+        judged.why.text, "verified[2].launch.code_sha256: differs from the statement's code"));
     json_decref(s);
 }
 
@@ -505,7 +505,7 @@ static void test_required__pending__shown_until_it_is_there(void **state) {
     judged = judged_statement(PLACE, "decode_cpu_portable");
     assert_int_equal(judged.standing, LAB_CURRENT);
     assert_true(lab_judged_fails(&judged));
-    assert_non_null(strstr(judged.why.text, "take it off"));
+    assert_non_null(strstr(judged.why.text, "remove its pending line"));
     json_decref(statement);
     char path[1024];
     snprintf(path, sizeof path, "%s/%s/attestations/decode_cpu_portable.json", evidence_folder,

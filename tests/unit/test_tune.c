@@ -143,7 +143,7 @@ static void test_keep__a_file_with_rows__others_stay(void **state) {
     /* A file that is not a rows file is left alone. */
     write_text(path, "hello\n");
     assert_false(lab_tune_keep(&t, path, &why));
-    assert_non_null(strstr(why.text, "is no rows file"));
+    assert_non_null(strstr(why.text, "is not a rows file"));
     assert_string_equal(read_text(path), "hello\n");
     assert_false(lab_tune_keep(&t, "/nonexistent/my.rows", &why));
     assert_false(lab_tune_keep(&t, folder, &why));
@@ -229,7 +229,7 @@ static void test_tune__a_record_of_another_search__refused(void **state) {
                   "trials[0].median_ns: expected a number");
     refuses_state(with(good, "\"trials\": ", "\"trails\": "), 0, "trials: is missing");
     refuses_state(with(good, "\"off\": []", "\"off\": [\"SPEED\"]"), 0,
-                  "trials[0].off[0]: is no switch");
+                  "trials[0].off[0]: is not a switch");
     refuses_state(with(good, "\"tile\": [\n    64", "\"tile\": [\n    32"), 0,
                   "not those of seed 0");
     free(good);

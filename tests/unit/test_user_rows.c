@@ -536,7 +536,7 @@ static void test_context__rows_in_files__by_option_environment_and_config(void *
     setenv("ATTEST_ROWS", file, 1);
     assert_fails(create(&ctx, &plain), ATT_E_ARG, "ATTEST_ROWS", "my.rows:3: id:");
     write_text(file, "attest-rows 1\n\0[row]\n", 21);
-    assert_fails(create(&ctx, &named), ATT_E_ARG, "rows_file", "no text");
+    assert_fails(create(&ctx, &named), ATT_E_ARG, "rows_file", "is not text");
     assert_int_equal(truncate(file, ATT_USER_TEXT_MAX + 1), 0);
     assert_fails(create(&ctx, &named), ATT_E_ARG, "rows_file", "longer than");
     const att_context_options directory = {.rows_file = folder};

@@ -41,7 +41,7 @@ def mask_of(cut: Layout, cut_k: Layout, causal: Any, window: Any, align: Any, do
     if documents is not None:
         documents = tuple(int(each) for each in documents)
         if cut != cut_k or has_lengths:
-            raise ValueError("documents are given: cut_k, lens_k and starts_k would be others")
+            raise ValueError("documents cannot be combined with cut_k, lens_k or starts_k")
         if not documents or documents[0] != 0 or documents[-1] != cut.rows or any(a > b for a, b in zip(documents, documents[1:])):
             raise ValueError(f"documents are {documents}; expected numbers from 0 to {cut.rows}, non-decreasing")
     return Mask(bool(causal), left, right, cut_k.rows - cut.rows if side == "bottom-right" else 0, documents)

@@ -64,7 +64,7 @@ const char *att_cuda_hopper_refusal(const att_cuda_kernel *kernel, const att_pro
     }
     *field = "page_size";
     if (att_cuda_hopper_copy_rows(kernel->tile_n, p) == 0)
-        return "the keys of a page are no multiple of 8";
+        return "the keys of a page are not a multiple of 8";
     *field = "features";
     if (p->features & ATT_PAGED && p->features & ATT_STARTS_K)
         return "takes no starts_k with pages: no copy begins within a page";
