@@ -13,7 +13,7 @@ TOOLS    ?= $(BUILD)/tools
 ifeq ($(origin SYSROOT),undefined)
 SYSROOT  := $(TOOLS)/$(TRIPLE)
 ifneq ($(MAKECMDGOALS),clean)
-# Make starts anew when it has made this file: what was just unpacked is then found.
+# Make restarts when it has made this file, and then finds what was just unpacked.
 include $(SYSROOT)/ready.mk
 endif
 endif

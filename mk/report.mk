@@ -14,7 +14,7 @@ test-docs: test-report-page
 test-report-page: all
 	@$(BUILD)/attest report $(dir $(REPORT_PAGE)) -o $(BUILD)/report.html
 	@cmp $(BUILD)/report.html $(REPORT_PAGE) || \
-	    { echo 'test-docs: $(REPORT_PAGE) is not what evidence/ gives; `make docs` writes it anew' >&2; exit 1; }
+	    { echo 'test-docs: $(REPORT_PAGE) does not match evidence/; `make docs` rewrites it' >&2; exit 1; }
 
 # Speeds of attest and its rivals, forward and backward, and the parts of attest; for light pages and for dark ones.
 SPEED_PANELS := rates-forward-h16d128-bf16-causal,rates-backward-backward-h16d128-bf16-causal
@@ -38,7 +38,7 @@ test-pictures: all $(BUILD)/drawing_svg
 	@mkdir -p $(BUILD)/pictures
 	@$(call write_pictures,$(BUILD)/pictures)
 	@diff -rq $(PICTURES) $(BUILD)/pictures || \
-	    { echo 'test-docs: $(PICTURES) is not what evidence/ and docs/overview.md give; `make docs` writes it anew' >&2; exit 1; }
+	    { echo 'test-docs: $(PICTURES) do not match evidence/ and docs/overview.md; `make docs` rewrites them' >&2; exit 1; }
 
 test-browser: all
 	@BUILD=$(BUILD) tests/run.sh tests/browser/test_report_page.sh

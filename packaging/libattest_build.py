@@ -126,13 +126,13 @@ def pack_sdist(folder):
 
 
 def say(text):
-    """One line to whoever waits: pip keeps what a build prints to itself, unless it is asked for it by -v."""
+    """Print a line on the terminal too: pip shows what a build prints only with -v."""
     print(text, flush=True)
     try:
         with open("/dev/tty", "w", encoding="utf-8") as terminal:
             terminal.write(f"\n  libattest: {text}\n")
     except OSError:
-        pass  # nobody waits
+        pass  # no terminal
 
 
 def make(build, *arguments):

@@ -42,7 +42,7 @@ print_block() { # print_block COMMAND
     esac
 }
 
-rewrite() { # rewrite FILE: its text with every block anew
+rewrite() { # rewrite FILE: its text with every block rewritten
     local line inside=false
     while IFS= read -r line; do
         if [[ $line =~ ^'<!-- begin: '(.*)' -->'$ ]]; then
@@ -66,7 +66,7 @@ for file in "$@"; do
     if ! $check; then
         cmp -s "$new" "$file" || cat "$new" >"$file"
     elif ! diff -u "$file" "$new"; then
-        echo "generated: $file is not what the commands print; \`make docs\` writes it anew" >&2
+        echo "generated: $file does not match what the commands print; \`make docs\` rewrites it" >&2
         exit 1
     fi
 done

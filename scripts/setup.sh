@@ -137,7 +137,7 @@ fetch_sysroot() {
     mkdir -p "$TOOLS"
     if [[ $triple != aarch64-linux-gnu ]] ||
         ! "${BASH_SOURCE[0]%/*}/sysroot.sh" "$TOOLS/$triple" arm64 "${sysroot[@]}" >/dev/null 2>&1; then
-        echo 'setup: they cannot be had; SYSROOT=FOLDER names others'
+        echo 'setup: cannot fetch them; SYSROOT=FOLDER names others'
         return 1
     fi
 }
@@ -187,7 +187,7 @@ fetch() { # fetch NAMES LIST OTHERWISE: what LIST names, from PyPI into the buil
     echo "setup: fetching $1"
     python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target "$TOOLS" \
         -r "${BASH_SOURCE[0]%/*}/$2" >/dev/null 2>&1 ||
-        { echo "setup: $1 cannot be had; $3"; return 1; }
+        { echo "setup: cannot fetch $1; $3"; return 1; }
 }
 
 fetch_nvdisasm() {
@@ -239,7 +239,7 @@ main() {
         exit 3
     fi
     if [[ ${#wished[@]} -gt 0 ]] && { ! may_install || ! install "${wished[@]}"; }; then
-        echo "setup: these Debian packages cannot be had, their tests will be skipped: ${wished[*]}"
+        echo "setup: these Debian packages are not available, their tests will be skipped: ${wished[*]}"
     fi
     case $1 in
     test)

@@ -46,7 +46,7 @@ cp "$@" "$scratch/reports"
 found=$(complaints "$scratch/reports")
 if [[ -n $found ]]; then
     echo "$found" >&2
-    fail "the kernels are not as budgeted; where the change is meant, \`make budgets\` writes the file anew"
+    fail "the kernels do not match kernels/budgets.txt; if the change is intended, \`make budgets\` rewrites the file"
 fi
 
 plants=0

@@ -73,7 +73,7 @@ code_complaints() {
             for (n = from[best]; n <= to[best]; n++) {
                 if (line[n] ~ /HGMMA/) last = n
                 if (line[n] ~ /HGMMA/ && waited) {
-                    print "waits for products before all of them are under way"
+                    print "waits for products before all of them are in flight"
                     exit
                 }
                 if (line[n] ~ /WARPGROUP\.DEPBAR/) waited = 1
@@ -157,7 +157,7 @@ altered() { # altered AWK: complaints on the listing as AWK prints it
 planted 'waits for PV after' "$(altered '{ print } /DEPBAR\.LE gsb0, 0x1/ { sub(/0x1/, "0x0"); print }')"
 planted 'of the next weights' "$(altered '!/MUFU\.EX2/ || ++n % 2 { print }')"
 planted 'products in its main loop' "$(altered '!/HGMMA.*tnspB/ || ++n % 2 { print }')"
-planted 'before all of them are under way' "$(altered '/HGMMA.*tnspB/ { print "WARPGROUP.DEPBAR.LE gsb0, 0x1" } { print }')"
+planted 'before all of them are in flight' "$(altered '/HGMMA.*tnspB/ { print "WARPGROUP.DEPBAR.LE gsb0, 0x1" } { print }')"
 planted 'has no loop' "$(altered '!/HGMMA.*tnspB/ { print }')"
 planted 'to uniform registers before' "$(copy_complaints <(awk '/UTMALDG/ { print "R2UR UR8, R14 ;"; print "R2UR UR9, R13 ;" } { print }' "$scratch/$id.sass"))"
 planted 'has no copies' "$(copy_complaints <(grep -v UTMALDG "$scratch/$id.sass"))"

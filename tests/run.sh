@@ -6,8 +6,8 @@
 # Each COMMAND is one word list, e.g. "build/tests/unit/test_dtype" or "make test-cli". Its tests are counted from its
 # last line of the form `N passed, N failed[, N skipped]`, or else from cmocka's totals. A command without counts is one
 # test, which is skipped if its last line begins with `skipped: `; each such line before the last is one more skipped
-# test. A non-zero exit without a counted failure is one failure. The output of a command is shown if it fails; with -v,
-# always, as it runs where it runs alone; lines that begin with `skipped: `, always. With -j, JOBS commands run at once,
+# test. A non-zero exit without a counted failure is one failure. Lines that begin with `skipped: ` are always shown, other
+# output if the command fails. With -v all output is shown, while the command runs if it runs alone. With -j, JOBS commands run at once,
 # except those after a word `alone`, which run one by one when the others are done. Exits with 0 only if nothing failed.
 set -uo pipefail
 
@@ -22,7 +22,7 @@ while [[ ${1:-} == -* ]]; do
     shift
 done
 
-export ATTEST_ROWS= # whoever runs the tests may have rows of their own
+export ATTEST_ROWS= # the user who runs the tests may have set it
 
 logs=$(mktemp -d)
 trap 'jobs -p | xargs -r kill; rm -rf "$logs"' EXIT
@@ -75,7 +75,7 @@ run() { # run NUMBER COMMAND: its log, then (last) its status and seconds
     fi
 }
 
-report() { # report NUMBER COMMAND: what came of it
+report() { # report NUMBER COMMAND: its result
     local log=$logs/$1 status seconds
     read -r status seconds <"$log.end"
     tally "$log" "$status"
@@ -92,12 +92,12 @@ report() { # report NUMBER COMMAND: what came of it
     printf '%-36s %4d passed %4d failed %4d skipped %4d s\n' "${2##*/}" "$passed" "$failed" "$skipped" "$seconds"
 }
 
-# Reports come in the order of the commands, as soon as the earlier ones are done.
+# Reports are printed in the order of the commands, each as soon as the earlier ones are done.
 at_once=$jobs
 begun=0
 running=0
 commands=("$@")
-begin_some() { # as many as may be at work
+begin_some() { # start commands, up to the number that may run at once
     while ((running < at_once && begun < ${#commands[@]})); do
         if [[ ${commands[begun]} == alone ]]; then
             ((running == 0)) || return
@@ -120,7 +120,7 @@ for i in "${!commands[@]}"; do
             wait -n
             running=$((running - 1))
         elif [[ ! -s $logs/$i.end ]]; then
-            echo '255 0' >"$logs/$i.end" # killed before it could say
+            echo '255 0' >"$logs/$i.end" # killed before it wrote its status
         fi
     done
     report "$i" "${commands[i]}"

@@ -6,7 +6,7 @@
 #   tests/fuzz/campaign.sh reach HARNESS EXECUTIONS     with keep, by parts, until so many have found nothing; goes on where
 #                                                       an earlier one was ended
 #   tests/fuzz/campaign.sh repeat HARNESS FILE          one input
-#   tests/fuzz/campaign.sh shrink HARNESS               the committed corpus anew: the fewest inputs that reach what it and
+#   tests/fuzz/campaign.sh shrink HARNESS               rewrite the committed corpus: the fewest inputs that reach what it and
 #                                                       $FUZZ/corpus reach
 #   tests/fuzz/campaign.sh count                        evidence/fuzz.json, from $FUZZ/runs.txt
 #

@@ -76,8 +76,8 @@ check_pip() { # pip builds from the tree, of the objects that are there, and lea
 check_sdist
 check_pip
 if ! in_make wheel >"$scratch/log" 2>&1; then
-    grep -q 'cannot be had' "$scratch/log" || { cat "$scratch/log" >&2; fail 'make wheel failed'; }
-    echo "skipped: wheel: $(grep 'cannot be had' "$scratch/log")"
+    grep -q 'cannot fetch' "$scratch/log" || { cat "$scratch/log" >&2; fail 'make wheel failed'; }
+    echo "skipped: wheel: $(grep 'cannot fetch' "$scratch/log")"
     exit 0
 fi
 wheel=$(echo "$scratch"/dist/*.whl)

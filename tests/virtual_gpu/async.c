@@ -81,7 +81,7 @@ void async_block_ended(const vgpu_block *block) {
     for (size_t i = 0; i < count; i++)
         if (writes_to(pending[i], block))
             vgpu_fail(CHECK_LIFETIME,
-                      "a block ends while the copy of %s:%d to its shared memory is under way",
+                      "a block ends while the copy of %s:%d to its shared memory is in flight",
                       pending[i]->started.file, pending[i]->started.line);
 }
 

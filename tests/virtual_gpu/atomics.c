@@ -142,7 +142,7 @@ uint64_t vgpu_atomic(int what, void *address, int bytes, uint64_t value, uint64_
                                                  : U32;
     if (what < 0 || (size_t)what >= sizeof operations / sizeof *operations ||
         (bytes != 4 && bytes != 8))
-        vgpu_fail(CHECK_INSTRUCTION, "an atomic that is not known (%s:%d)", file, line);
+        vgpu_fail(CHECK_INSTRUCTION, "an unknown atomic (%s:%d)", file, line);
     lane_may_yield(lane);
     const memory_place place = memory_touch(lane, SPACE_GENERIC, (uint64_t)(uintptr_t)address,
                                             (unsigned)bytes, MEMORY_ATOMIC, "an atomic");

@@ -89,8 +89,8 @@ void cluster_arrive(vgpu_lane *lane, bool release) {
 void cluster_wait(vgpu_lane *lane, bool acquire) {
     const vgpu_cluster *cluster = lane->block->cluster;
     if (lane->cluster_phase == 0)
-        vgpu_fail(CHECK_COUNT, "a thread waits at the barrier of the cluster that it has not "
-                               "arrived at");
+        vgpu_fail(CHECK_COUNT, "a thread waits at the barrier of the cluster without having "
+                               "arrived there");
     while (cluster->phase < lane->cluster_phase)
         lane_block(lane, LANE_AT_CLUSTER);
     if (acquire)

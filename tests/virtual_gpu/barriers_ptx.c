@@ -80,7 +80,7 @@ static void numbered(ptx_frame *f) {
     if (id < 0 || id >= NAMED_BARRIERS)
         vgpu_fail(CHECK_BOUNDS, "%s: there is no barrier %d", f->instruction->name, id);
     if (threads < 0 || threads % WARP_LANES != 0)
-        vgpu_fail(CHECK_COUNT, "%s: %d threads are no whole warps", f->instruction->name,
+        vgpu_fail(CHECK_COUNT, "%s: %d threads are not whole warps", f->instruction->name,
                   threads);
     barrier_arrive(f->lane, id, threads, f->instruction->option);
 }

@@ -49,7 +49,7 @@ static void check_fenced(const ptx_frame *f, unsigned address, unsigned bytes) {
             block->lanes[cell->writer - 1].fences == cell->fences)
             vgpu_fail(CHECK_PROXY,
                       "%s writes shared memory +%u, which thread %d wrote without "
-                      "fence.proxy.async behind it",
+                      "fence.proxy.async after it",
                       f->instruction->name, c * CELL, cell->writer - 1);
     }
 }

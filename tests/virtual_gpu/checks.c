@@ -154,10 +154,10 @@ static void describe_wait(table *t, const vgpu_lane *lane) {
             block->cluster->count * block->lanes_count);
         break;
     case LANE_AT_PREVIOUS:
-        add(t, "the kernel before");
+        add(t, "the previous kernel");
         break;
     case LANE_SLEEPS:
-        add(t, "what others write to memory: it sleeps and looks again");
+        add(t, "what others write to memory: it polls");
         break;
     default:
         break;
@@ -190,5 +190,5 @@ _Noreturn void report_deadlock(void) {
         for (int b = 0; b < c->count; b++)
             for (int w = 0; w < c->blocks[b].warps_count; w++)
                 describe_warp(&t, &c->blocks[b].warps[w]);
-    vgpu_fail(CHECK_DEADLOCK, "nobody can go on:%s", t.text);
+    vgpu_fail(CHECK_DEADLOCK, "no lane can continue:%s", t.text);
 }

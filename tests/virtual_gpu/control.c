@@ -25,7 +25,7 @@ static void setmaxnreg(ptx_frame *f) {
     const uint64_t count = ptx_get(f, 0);
     if (count < LEAST || count > MOST || count % UNIT != 0)
         vgpu_fail(CHECK_INSTRUCTION,
-                  "%s: %d registers: a multiple of 8 from 24 to 256 is allowed",
+                  "%s: %d registers: expected a multiple of 8 from 24 to 256",
                   f->instruction->name, (int)count);
     ptx_meet(f, hand_over_registers);
 }
@@ -35,7 +35,7 @@ static void sleep_a_while(ptx_frame *f) {
 }
 
 static void trap(ptx_frame *f) {
-    vgpu_fail(CHECK_INSTRUCTION, "%s: the kernel gives up", f->instruction->name);
+    vgpu_fail(CHECK_INSTRUCTION, "%s: the kernel aborts", f->instruction->name);
 }
 
 const ptx_row ptx_control[] = {

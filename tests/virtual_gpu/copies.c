@@ -36,7 +36,7 @@ static void check(const ptx_frame *f, const thread_copy *copy) {
                   copy->size);
     shared_at(copy->to, copy->size, copy->size, name);
     if ((uintptr_t)copy->from % copy->size != 0)
-        vgpu_fail(CHECK_ALIGNMENT, "%s: global address %p is no multiple of %u", name,
+        vgpu_fail(CHECK_ALIGNMENT, "%s: global address %p is not a multiple of %u", name,
                   (const void *)copy->from, copy->size);
     if (copy->bytes > 0)
         global_touch(f->lane, copy->from, copy->bytes, GLOBAL_READ, name);

@@ -172,8 +172,8 @@ static void check(const vgpu_lane *lane, const void *memory, size_t bytes, globa
         const size_t missing = first_unwritten(a, offset, bytes);
         if (missing < bytes)
             vgpu_fail(CHECK_UNINITIALISED,
-                      "%s: %s byte %zu of an allocation of %zu bytes, which nobody wrote", what,
-                      verb(access), offset + missing, a->bytes);
+                      "%s: %s byte %zu of an allocation of %zu bytes, which was never written",
+                      what, verb(access), offset + missing, a->bytes);
     }
     if (access != GLOBAL_READ)
         set_written(a, offset, bytes);

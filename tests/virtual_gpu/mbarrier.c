@@ -27,7 +27,7 @@ static vgpu_mbarrier *mbarrier_at(unsigned address) {
         vgpu_fail(CHECK_UNINITIALISED, "no mbarrier was made at +0x%x",
                   (address & 0xffffff) - block->base);
     if (memcmp(place, &mark, sizeof mark) != 0)
-        vgpu_fail(CHECK_RACE, "the mbarrier at +0x%x was written over",
+        vgpu_fail(CHECK_RACE, "the mbarrier at +0x%x was overwritten",
                   (address & 0xffffff) - block->base);
     return m;
 }
@@ -131,7 +131,7 @@ void mbarrier_wait(vgpu_lane *lane, unsigned address, int parity) {
         vgpu_fail(
             CHECK_COUNT,
             "a lane waited at mbarrier +0x%x for a phase of parity %d; it is over, and so is "
-            "the phase behind it: by parity it would wait on",
+            "the next phase: by its parity the lane would wait on",
             (address & 0xffffff) - shared_block(address)->base, parity);
 }
 

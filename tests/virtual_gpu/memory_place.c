@@ -37,7 +37,7 @@ static memory_place touch_global(vgpu_lane *lane, char *memory, unsigned bytes,
     static const global_access accesses[] = {GLOBAL_READ, GLOBAL_WRITE, GLOBAL_ATOMIC,
                                              GLOBAL_ATOMIC};
     if ((uintptr_t)memory % bytes != 0)
-        vgpu_fail(CHECK_ALIGNMENT, "%s: global address %p is no multiple of %u", what,
+        vgpu_fail(CHECK_ALIGNMENT, "%s: global address %p is not a multiple of %u", what,
                   (void *)memory, bytes);
     global_touch(lane, memory, bytes, accesses[access], what);
     return (memory_place){memory, false};

@@ -23,7 +23,8 @@ product_operand product_operand_of(const vgpu_block *block, uint64_t descriptor,
     static const unsigned swizzles[] = {16, 128, 64, 32};
     enum { BASE_OFFSET = 49, SWIZZLE = 62 };
     if (descriptor >> BASE_OFFSET & 7)
-        vgpu_fail(CHECK_INSTRUCTION, "wgmma: a base offset in descriptor %016llx is not known",
+        vgpu_fail(CHECK_INSTRUCTION,
+                  "wgmma: a base offset in descriptor %016llx is not supported",
                   (unsigned long long)descriptor);
     return (product_operand){
         .start = (unsigned)block->rank << SHARED_WINDOW_BITS | field(descriptor, 0),

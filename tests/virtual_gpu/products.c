@@ -82,7 +82,7 @@ static accumulator *take_accumulator(vgpu_warp *warp, int columns) {
         a->place[l] = ptx_place(f, 0);
         for (int i = 0; i < columns / 2; i++) {
             if ((float *)ptx_place(f, i) != a->place[l] + i)
-                vgpu_fail(CHECK_INSTRUCTION, "%s: its results are no array",
+                vgpu_fail(CHECK_INSTRUCTION, "%s: its results are not an array",
                           f->instruction->name);
             *value_at(a, l, i) = a->place[l][i];
             a->place[l][i] = poison(i);
@@ -98,7 +98,7 @@ static void give_back(wgmma_warp *w, accumulator *a, const product *p) {
             if (memcmp(&a->place[l][i], &expected, sizeof expected) != 0)
                 vgpu_fail(
                     CHECK_ACCUMULATOR,
-                    "lane %d wrote result %d of the product at %s:%d while it was under way", l,
+                    "lane %d wrote result %d of the product at %s:%d while it was in flight", l,
                     i, p->at.file, p->at.line);
             a->place[l][i] = *value_at(a, l, i);
         }
@@ -124,7 +124,7 @@ static layout layout_of(const ptx_frame *f) {
     const int columns = in->number;
     if (columns < 8 || columns > PRODUCT_COLUMNS_MAX || columns % 8 != 0 ||
         in->count < columns / 2 + 7)
-        vgpu_fail(CHECK_INSTRUCTION, "%s (%s:%d): its shape or number of operands is not known",
+        vgpu_fail(CHECK_INSTRUCTION, "%s (%s:%d): unknown shape or number of operands",
                   in->name, f->statement->file, f->statement->line);
     const bool a_shared = !in->words[columns / 2].in_braces;
     const int b = columns / 2 + (a_shared ? 1 : 4);
@@ -239,7 +239,7 @@ static void issue(vgpu_warp *warp) {
     if (!p->results)
         p->results = take_accumulator(warp, words.columns);
     else if (p->results->columns != words.columns)
-        vgpu_fail(CHECK_ACCUMULATOR, "%s: its results are under way with %d columns", p->name,
+        vgpu_fail(CHECK_ACCUMULATOR, "%s: its results are in flight with %d columns", p->name,
                   p->results->columns);
     p->results->last = p->number;
     append(w, p);
@@ -351,7 +351,7 @@ void wgmma_lane_ended(vgpu_lane *lane) {
     if (!warp->wgmma)
         return;
     if (warp->wgmma->oldest)
-        vgpu_fail(CHECK_LIFETIME, "a warp ends while its product of %s:%d is under way",
+        vgpu_fail(CHECK_LIFETIME, "a warp ends while its product of %s:%d is in flight",
                   warp->wgmma->oldest->at.file, warp->wgmma->oldest->at.line);
     if ((warp->live & ~(1u << lane->index)) == 0)
         warpgroup_ended(warp);

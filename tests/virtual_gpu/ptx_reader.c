@@ -125,7 +125,7 @@ static void find_row(reader *r, ptx_instruction *out) {
             if (!matches(row->name, name, out, 0))
                 continue;
             if (r->words_count < row->least || r->words_count > row->most)
-                fail_at(r, "a number of operands that is not known:", out->name);
+                fail_at(r, "an unknown number of operands:", out->name);
             out->run = row->run;
             out->option = row->option;
             return;

@@ -60,7 +60,7 @@ static void *map(size_t bytes) {
     if (memory == MAP_FAILED) {
         fprintf(
             stderr,
-            "virtual GPU: no memory to look for races; ATTEST_VIRTUAL_RACES=0 goes without\n");
+            "virtual GPU: no memory to look for races; ATTEST_VIRTUAL_RACES=0 runs without\n");
         abort();
     }
     return memory;

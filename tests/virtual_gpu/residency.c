@@ -211,7 +211,7 @@ static void check_end(const vgpu_lane *lane) {
     for (const vgpu_async *a = lane->copies; a; a = a->next)
         if (!a->done)
             vgpu_fail(CHECK_LIFETIME,
-                      "a thread ends and has not waited for its cp.async of "
+                      "a thread ends without having waited for its cp.async of "
                       "%s:%d",
                       a->started.file, a->started.line);
     if (lane->warp->arrived && lane->warp->mask >> lane->index & 1)

@@ -189,8 +189,8 @@ static void read_operand(statement *s, text t, bool outputs) {
     const text type = {o->constraint.at + o->written, o->constraint.length - o->written};
     const bool known = type.length == 1 && strchr(outputs ? "hrlfd" : "hrlfdn", *type.at);
     if (!known || o->written != outputs)
-        fail(t.at, "the constraint \"%.*s\" of an %s of asm is not known",
-             (int)o->constraint.length, o->constraint.at, outputs ? "output" : "input");
+        fail(t.at, "unknown constraint \"%.*s\" of an %s of asm", (int)o->constraint.length,
+             o->constraint.at, outputs ? "output" : "input");
     o->type = *type.at;
     if (o->value.length < 2 || *o->value.at != '(')
         fail(t.at, "an operand of asm without a value");

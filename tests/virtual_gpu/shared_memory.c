@@ -32,7 +32,7 @@ vgpu_block *shared_block(unsigned address) {
     const unsigned rank = address >> SHARED_WINDOW_BITS;
     if (rank >= (unsigned)cluster->count)
         vgpu_fail(CHECK_BOUNDS,
-                  "0x%x is no address of shared memory: the cluster has %d blocks", address,
+                  "0x%x is not an address of shared memory: the cluster has %d blocks", address,
                   cluster->count);
     return &cluster->blocks[rank];
 }
@@ -69,8 +69,8 @@ char *shared_at(unsigned address, unsigned bytes, unsigned align, const char *wh
     const vgpu_block *block = shared_block(address);
     const unsigned offset = check_range(block, address, bytes, what);
     if (address % align != 0)
-        vgpu_fail(CHECK_ALIGNMENT, "%s: shared address 0x%x (+%u) is no multiple of %u", what,
-                  address, offset, align);
+        vgpu_fail(CHECK_ALIGNMENT, "%s: shared address 0x%x (+%u) is not a multiple of %u",
+                  what, address, offset, align);
     return place_of(block, offset);
 }
 
@@ -103,8 +103,8 @@ static void check_cell(const vgpu_lane *lane, const vgpu_block *block, const vgp
      * use them. */
     if ((access == SHARED_ASYNC_READ || access == SHARED_ATOMIC) &&
         (cell->written & touched) != touched)
-        vgpu_fail(CHECK_UNINITIALISED, "%s reads shared memory +%u, which nobody wrote", what,
-                  offset);
+        vgpu_fail(CHECK_UNINITIALISED, "%s reads shared memory +%u, which was never written",
+                  what, offset);
     const bool fenced = access != SHARED_ASYNC_READ || is_fenced(lane, block, cell);
     if (!fenced && cell->writer == WRITER_LANDED)
         vgpu_fail(CHECK_PROXY,
@@ -114,7 +114,7 @@ static void check_cell(const vgpu_lane *lane, const vgpu_block *block, const vgp
     if (!fenced)
         vgpu_fail(CHECK_PROXY,
                   "%s reads shared memory +%u, which thread %d wrote without "
-                  "fence.proxy.async behind it",
+                  "fence.proxy.async after it",
                   what, offset, cell->writer - 1);
 }
 
@@ -186,7 +186,7 @@ void shared_in_flight(vgpu_async *async, unsigned address, unsigned bytes) {
         if (cell->sources)
             vgpu_fail(
                 CHECK_SOURCE,
-                "a copy is to write shared memory +%u, which another copy or a product is "
+                "a copy would write shared memory +%u, which another copy or a product is "
                 "still reading",
                 c * CELL);
         cell->in_flight++;

@@ -10,8 +10,8 @@ static const fake_tensor_map *map_at(const ptx_frame *f, int word) {
     const uint64_t address = ptx_get(f, word);
     const char *name = f->instruction->name;
     if (address == 0 || address % MAP_UNIT != 0)
-        vgpu_fail(CHECK_ALIGNMENT, "%s: the tensor map's address %p is no multiple of %d", name,
-                  ptx_pointer(address), MAP_UNIT);
+        vgpu_fail(CHECK_ALIGNMENT, "%s: the tensor map's address %p is not a multiple of %d",
+                  name, ptx_pointer(address), MAP_UNIT);
     const fake_tensor_map *map = fake_map_of(ptx_pointer(address));
     if (!map || map->rank != f->instruction->number)
         vgpu_fail(CHECK_BOUNDS, "%s: there is no tensor map of %d axes", name,
@@ -40,7 +40,7 @@ static tensor_box box_of(const ptx_frame *f, int word, unsigned shared) {
         box.at[d] = (int)ptx_get(f, word + 1 + d);
     }
     if (shared % SHARED_UNIT != 0)
-        vgpu_fail(CHECK_ALIGNMENT, "%s: shared address 0x%x is no multiple of %d",
+        vgpu_fail(CHECK_ALIGNMENT, "%s: shared address 0x%x is not a multiple of %d",
                   f->instruction->name, shared, SHARED_UNIT);
     return box;
 }
