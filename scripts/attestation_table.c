@@ -2,6 +2,10 @@
  *
  *     attestation_table FOLDER summary          one line per device, and what has no evidence
  *     attestation_table FOLDER kernels DEVICE   one row per kernel
+ *     attestation_table FOLDER rates DEVICE KERNEL GOAL
+ *                                               one row per timed problem of the kernels whose names begin with
+ *                                               KERNEL: its bytes per second, and its share of the rate at which
+ *                                               the device reads its memory, which should be GOAL per cent
  *
  * Prints Markdown. */
 #include <stdio.h>
@@ -11,6 +15,7 @@
 #include "lab/base/json_load.h"
 #include "lab/base/json_node.h"
 #include "lab/evidence/evidence.h"
+#include "lab/plan/plan_floor.h"
 
 static void fail(const char *text) {
     fprintf(stderr, "attestation_table: %s\n", text);
@@ -63,10 +68,10 @@ static void put_rest(const lab_evidence *evidence) {
                 !has_evidence(evidence, row->id);
     }
     if (bare > 0)
-        printf(
-            "- %zu production kernels have no attestation on any device; `attest info --all` shows "
-            "which.\n",
-            bare);
+        printf("- %zu production kernels have no attestation on any device; `attest info "
+               "--all` shows "
+               "which.\n",
+               bare);
     printf(
         "- %zu kernels are for architectures without evidence alone, or marked unattested: off "
         "by default. %zu more are attested on some of their architectures, and off on the "
@@ -74,8 +79,10 @@ static void put_rest(const lab_evidence *evidence) {
         off, partly);
 }
 
-static void put_kernel(const lab_exhibit *e) {
-    const lab_attestation *a = &e->attestation;
+/* Print a timed problem of a kernel, the `number`-th. */
+typedef void put_timed(size_t number, const char *spec, double median_ns, const void *state);
+
+static void each_timed(const lab_exhibit *e, put_timed *put, const void *state) {
     lab_message why;
     json_t *statement = lab_json_load(e->path, &why);
     if (!statement)
@@ -83,7 +90,6 @@ static void put_kernel(const lab_exhibit *e) {
     const lab_node root = lab_node_root(e->path, statement);
     const lab_node predicate = lab_node_member(&root, "predicate");
     const lab_node timed = lab_node_member(&predicate, "timed");
-    printf("| `%s` | %zu | %.0f %% |", a->kernel, a->verified, 100.0 * a->worst_share);
     for (size_t i = 0; i < json_array_size(timed.value); i++) {
         const lab_node entry = lab_node_element(&timed, i);
         const lab_node problem = lab_node_member(&entry, "problem");
@@ -92,16 +98,21 @@ static void put_kernel(const lab_exhibit *e) {
         if (!lab_node_text(&problem, "spec", &spec, &why) ||
             !lab_node_time(&entry, "median_ns", &median, &why))
             fail(why.text);
-        printf("%s `%s` %.2f", i ? "," : "", spec, median / 1e3);
+        put(i, spec, median, state);
     }
-    puts(" |");
     json_decref(statement);
+}
+
+static void put_time(size_t number, const char *spec, double median_ns, const void *state) {
+    (void)state;
+    printf("%s `%s` %.2f", number ? "," : "", spec, median_ns / 1e3);
 }
 
 static void put_kernels(const lab_evidence *evidence, const char *place) {
     size_t found = 0;
     for (size_t i = 0; i < evidence->count; i++) {
         const lab_exhibit *e = &evidence->exhibits[i];
+        const lab_attestation *a = &e->attestation;
         if (strcmp(e->place, place) != 0)
             continue;
         if (!e->sound)
@@ -109,23 +120,68 @@ static void put_kernels(const lab_evidence *evidence, const char *place) {
         if (found++ == 0)
             puts("| kernel | problems verified | largest error, of its bar | medians, µs "
                  "|\n|---|---|---|---|");
-        put_kernel(e);
+        printf("| `%s` | %zu | %.0f %% |", a->kernel, a->verified, 100.0 * a->worst_share);
+        each_timed(e, put_time, NULL);
+        puts(" |");
     }
     if (found == 0)
         puts("There are none yet.");
 }
 
+/* What a problem is compared with: bytes per second, and the share that is the goal. */
+typedef struct memory_goal {
+    double rate, share;
+} memory_goal;
+
+static void put_rate(size_t number, const char *line, double median_ns, const void *state) {
+    const memory_goal *goal = state;
+    lab_spec spec;
+    lab_work work;
+    lab_message why;
+    (void)number;
+    if (!lab_spec_parse(&spec, line, &why))
+        fail(why.text);
+    lab_work_of(&work, &spec);
+    const double rate = work.bytes / (median_ns * 1e-9), share = rate / goal->rate;
+    printf("| `%s` | %.1f | %.2f | %.1f %% | %s |\n", line, median_ns / 1e3, rate / 1e12,
+           100.0 * share, share >= goal->share ? "met" : "missed");
+}
+
+static void put_rates(const lab_evidence *evidence, const char *place, const char *kernel,
+                      const char *percent) {
+    lab_device device;
+    lab_message why;
+    if (!lab_device_read(&device, place, &why))
+        fail(why.text);
+    const memory_goal goal = {.rate = device.rates[LAB_RATE_MEMORY_SEEN].value,
+                              .share = strtod(percent, NULL) / 100.0};
+    if (!(goal.rate > 0.0 && goal.share > 0.0))
+        fail("the device has no measured rate, or the goal is not above 0");
+    printf("| problem | µs | TB/s | of %.3f TB/s | %s %% |\n|---|---:|---:|---:|---|\n",
+           goal.rate / 1e12, percent);
+    for (size_t i = 0; i < evidence->count; i++) {
+        const lab_exhibit *e = &evidence->exhibits[i];
+        if (strcmp(e->place, place) == 0 && strncmp(e->kernel, kernel, strlen(kernel)) == 0)
+            each_timed(e, put_rate, &goal);
+    }
+}
+
 int main(int argc, char **argv) {
     const bool summary = argc == 3 && strcmp(argv[2], "summary") == 0;
-    if (!summary && !(argc == 4 && strcmp(argv[2], "kernels") == 0)) {
-        fputs("usage: attestation_table FOLDER summary | kernels DEVICE\n", stderr);
+    const bool rates = argc == 6 && strcmp(argv[2], "rates") == 0;
+    if (!summary && !rates && !(argc == 4 && strcmp(argv[2], "kernels") == 0)) {
+        fputs("usage: attestation_table FOLDER summary | kernels DEVICE | rates DEVICE KERNEL "
+              "GOAL\n",
+              stderr);
         return 2;
     }
     lab_evidence evidence;
     lab_message why;
     if (!lab_evidence_read(&evidence, argv[1], &why))
         fail(why.text);
-    if (!summary)
+    if (rates)
+        put_rates(&evidence, argv[3], argv[4], argv[5]);
+    else if (!summary)
         put_kernels(&evidence, argv[3]);
     for (size_t i = 0; summary && i < lab_evidence_places(&evidence); i++)
         put_device(&evidence, lab_evidence_place(&evidence, i));
