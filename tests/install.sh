@@ -9,6 +9,8 @@ cd "$(dirname "$0")/.."
 source_root=$PWD
 # shellcheck source=tests/quietly.sh
 source tests/quietly.sh
+# shellcheck source=tests/plain_words.sh
+source tests/plain_words.sh
 
 root=$scratch/root
 prefix=/opt/attest
@@ -119,23 +121,6 @@ check_cmake() {
         quietly "$scratch/cmake-$VERSION/$program"
     done
     ! configure 99.0 >/dev/null 2>&1 || fail "the CMake package claims to be version 99"
-}
-
-# plain_words LINE: the words of a command up to its comment, into `words`. Nothing is expanded: a word is letters,
-# digits and some signs, in single quotes if it has a star. Anything that the shell would read differently is refused.
-plain_words() {
-    local word split
-    words=()
-    read -ra split <<<"${1%%#*}"
-    for word in "${split[@]}"; do
-        if [[ $word =~ ^[A-Za-z0-9_.,=/-]+$ ]]; then
-            words+=("$word")
-        elif [[ $word =~ ^\'([A-Za-z0-9_.,=/*-]+)\'$ ]]; then
-            words+=("${BASH_REMATCH[1]}")
-        else
-            return 1
-        fi
-    done
 }
 
 check_plain_words() { # what plain_words takes and refuses
