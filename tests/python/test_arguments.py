@@ -48,7 +48,7 @@ MISTAKES = [
     (ValueError, r"k has the shape \(1, 4, 6, 8\); expected 2 along the first axis", (X, X[:1], X[:1]), {}),
     (ValueError, "q has the shape .*; expected one head or more", (X[:, :0], X, X), {}),
     (ValueError, "k has a stride of 2 along the head dimension", (X, np.ones((2, 4, 6, 16), "f4")[..., ::2], X), {}),
-    (ValueError, "v runs backwards", (X, X, X[:, :, ::-1]), {}),
+    (ValueError, "v has negative strides", (X, X, X[:, :, ::-1]), {}),
     (ValueError, "causal is True, but q has 5 rows and k 6", (X[:, :, :5], X, X), {"causal": True}),
     (ValueError, "causal is 'left'; expected True, False, 'top-left'", (X, X, X), {"causal": "left"}),
     (ValueError, "align is 1; expected 'top-left'", (X, X, X), {"align": 1}),
