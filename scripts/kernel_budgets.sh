@@ -38,7 +38,7 @@ for report in "$@"; do
         }
         END {
             if (registers == "") {
-                print FILENAME ": is no report of " id >"/dev/stderr"
+                print FILENAME ": is not a report of " id >"/dev/stderr"
                 exit 1
             }
             printf "%-34s %-7s %9d %13d %11d %5d\n", id, architecture, registers, shared, spills, stack

@@ -63,7 +63,7 @@ check_decode() { # clean under the sanitizers; by another kernel; sequences do s
     ATTEST_ISA=portable quietly "$scratch/examples/decode/decode"
     says 'decode_cpu_portable'
     says '0 now'
-    ! grep -q ' 0 sent back' "$scratch/log" || fail "no sequence was sent back for want of pages"
+    ! grep -q ' 0 sent back' "$scratch/log" || fail "no sequence was sent back for lack of pages"
 }
 
 plant() { # plant FROM TO: the loop with this fault must find itself wrong

@@ -284,7 +284,7 @@ static bool step(engine *e) {
 
 static void report(const engine *e) {
     static const char *const names[KINDS] = {"mixed", "decode"};
-    printf("%d requests, at most %d at once: %d steps, %d sent back for want of pages\n",
+    printf("%d requests, at most %d at once: %d steps, %d sent back for lack of pages\n",
            REQUESTS, SLOTS, e->steps, e->sent_back);
     printf("pages    %d of %d keys, %d in use at most, %d now\n", NUM_PAGES, PAGE_SIZE,
            NUM_PAGES - e->cache.least_free, NUM_PAGES - e->cache.free_count);

@@ -12,7 +12,7 @@ path=$PATH
 export PATH=$BUILD:$path
 unset ATTEST_ISA ATTEST_THREADS ATTEST_AMX_F32 ATTEST_SUITES ATTEST_DEVICES NO_COLOR
 unset ATTEST_DEVICE ATTEST_KERNEL ATTEST_ALLOW_SLOW ATTEST_JIT ATTEST_LAB_EXACT
-export ATTEST_ROWS= # whoever runs the tests may have rows of their own
+export ATTEST_ROWS= # the user who runs the tests may have set it
 export ATTEST_LIBCUDA=/nonexistent/libcuda.so.1 # as on a machine without a GPU
 export ATTEST_LIBNVML=/nonexistent/libnvidia-ml.so.1
 

@@ -41,7 +41,7 @@ expect_once 'a problem in which a saboteur has nothing to spoil' 0 out='^wrong a
 expect_once 'an example of the help' 0 -- audit merge:n4b2h8s512d64,bf16 --device cpu
 check 'it is one' grep -qF 'attest audit merge:n4b2h8s512d64,bf16 --device cpu' <(attest help audit)
 expect 'two problems' 2 err='takes one shape' -- audit b1h1s8d8 b1h1s9d8
-expect 'a word that is none' 2 err="merge:n2s4d8,padd=1: .*did you mean 'pad'" -- audit merge:n2s4d8,padd=1
+expect 'an invalid word' 2 err="merge:n2s4d8,padd=1: .*did you mean 'pad'" -- audit merge:n2s4d8,padd=1
 expect 'nothing to compute' 3 err='merge:n2b0h1s4d8: there is nothing to compute' -- audit merge:n2b0h1s4d8 --device cpu
 expect 'no GPU' 3 -- audit --device cuda
 finish

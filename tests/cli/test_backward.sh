@@ -39,10 +39,10 @@ expect 'pages' 1 out='features has ATT_PAGED: gradients of K and V in pages are 
 expect 'a gradient of nothing' 1 out='gradients has ATT_D_BIAS, features has no ATT_BIAS' -- verify backward:b1h1s4d8,dbias
 expect 'of a boolean mask' 1 out='gradients has ATT_D_BIAS, but the bias is a boolean mask' -- verify backward:b1h1s4d8,bias=bool,dbias
 expect 'a type of gradients' 1 out='dtype_grad=.* is neither dtype=.* nor f32' -- verify backward:b1h1s4d8,bf16,grad=fp16
-expect 'a modifier that is none' 2 err="unknown modifier 'dalibbi'; did you mean 'dalibi'\\?" -- bench backward:b1h1s4d8,dalibbi
-expect 'one of attention that is none' 2 err="unknown modifier 'causall'; did you mean 'causal'\\?" -- verify backward:b1h1s4d8,causall
+expect 'an invalid modifier' 2 err="unknown modifier 'dalibbi'; did you mean 'dalibi'\\?" -- bench backward:b1h1s4d8,dalibbi
+expect 'an invalid modifier of attention' 2 err="unknown modifier 'causall'; did you mean 'causal'\\?" -- verify backward:b1h1s4d8,causall
 expect 'a modifier of gradients' 2 err="unknown modifier 'dbias'" -- verify b1h1s4d8,bias,dbias
-expect 'data that is none' 2 err='do=small is none of: normal, tiny, huge, zero' -- run backward:b1h1s4d8,do=small
+expect 'invalid data' 2 err='do=small is none of: normal, tiny, huge, zero' -- run backward:b1h1s4d8,do=small
 expect 'nothing after the prefix' 2 err="an empty modifier in 'backward:'" -- run backward:
 expect 'plan has tiles of attention alone' 2 err='tiles are planned for attention only, not for backward' -- plan backward:b1h1s4d8 --device h200
 expect 'a kernel of attention' 3 out='backward:b1h1s4d8' -- verify backward:b1h1s4d8 --kernel fwd_cpu_portable

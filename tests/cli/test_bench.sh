@@ -117,7 +117,7 @@ expect 'what was kept can be compared' 0 out='2 SAME' -- compare part.json part.
 rm -f part.json
 check 'interrupted twice: it stops at once' test "$(python3 "$tests_folder/interrupt.py" 2 1 60 bench b1h16s8192d128 "${endless[@]}")" = -2
 check 'and leaves nothing' bash -c '! ls part.json*'
-check 'a whole run says nothing of it' json warm.json '"interrupted" not in d'
+check 'a whole run does not mention it' json warm.json '"interrupted" not in d'
 
 # The self-checks of the measurement.
 expect '--aa' 0 out='^4 of 4 verdicts are SAME' -- bench "${tiny[@]}" "${steady[@]}" --aa --trials 2 --save checked

@@ -46,7 +46,7 @@ for part in 1 2; do
 done
 check 'two parts are the whole' test "$(cd parts && echo *)" = "$(cd "$here" && echo *)"
 expect 'a part that has no kernel' 2 err='no production kernel of this device matches, or this part has none' -- certify "${quick[@]}" --kernel '*_portable' --part 9/9 -o parts
-expect 'a part that is none' 2 err='--part 3/2: expected a part such as 2/3' -- certify "${quick[@]}" --part 3/2 -o parts
+expect 'an invalid part' 2 err='--part 3/2: expected a part such as 2/3' -- certify "${quick[@]}" --part 3/2 -o parts
 expect 'several problems at once' 0 out='^5 of 5 certified' -- certify "${quick[@]}" --kernel '*_portable' --jobs 4 -o jobs
 check 'with the same numbers' test "$(python3 -c 'import json, sys; print(*([v["verify"]["error_o"] for v in json.load(open(f))["predicate"]["verified"]] for f in sys.argv[1:]), sep="\n")' "$file" jobs/decode_cpu_portable.json | uniq | wc -l)" -eq 1
 expect 'no kernel matches' 2 err='--kernel fwd_none: no production kernel' -- certify "${quick[@]}" --kernel fwd_none -o "$here"
@@ -137,7 +137,7 @@ expect 'certify a plug-in' 0 out='^ 1/1 peer-plain +2 verified +2 timed.* certif
 check 'its subject is its file' json "$here/peer-plain.json" "d['subject'] == [{'name': 'peer-plain.library', 'digest': {'sha256': '$(sha256sum <plain_peer.so | cut -d' ' -f1)'}}] and d['predicate']['peer']['name'] == 'plain'"
 expect 'the check notes it' 0 out="^note $place +peer-plain: other compiler: a plug-in" -- certify --check --evidence ev
 expect 'a plug-in and a kernel' 0 out='^2 of 2 certified' -- certify "${quick[@]}" --peer ./plain_peer.so --kernel decode_cpu_portable -o both
-check 'a plug-in that computes only when it is looked at is built' "${CC:-cc}" -O2 -shared -fPIC -I"$root/include" \
+check 'a plug-in that computes only when it is watched is built' "${CC:-cc}" -O2 -shared -fPIC -I"$root/include" \
     -I"$root/examples/peer" -DSLY_IMPATIENT -Wno-unused-function -o sly_peer.so "$root/tests/peers/sly_peer.c" -lm
 expect 'it is not certified' 1 out='(not all calls of a sample compute|below the floor|remembers answers)' -- \
     certify "${quick[@]}" --peer ./sly_peer.so -o sly
@@ -178,7 +178,7 @@ edit "$file" 'p["seed"] = 1'
 expect 'a changed file under a signature' 1 out='its signature by lab@example.org is not valid' -- certify --check --evidence ev --signers signers
 cp kept.json "$file"
 echo nonsense >"$file.sig"
-expect 'a signature that is none' 1 out='signature' -- certify --check --evidence ev --signers signers
+expect 'an invalid signature' 1 out='signature' -- certify --check --evidence ev --signers signers
 expect 'no such key' 3 err='--sign: .*cannot be signed with absent' -- certify "${fast[@]}" --kernel decode_cpu_portable --sign absent -o "$here"
 expect 'signed for the checks that follow' 0 -- certify "${fast[@]}" --kernel decode_cpu_portable --sign key -o "$here"
 expect 'certified again, unsigned' 0 -- certify "${fast[@]}" --kernel decode_cpu_portable -o "$here"

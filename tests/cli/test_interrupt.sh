@@ -20,7 +20,7 @@ rm -f part.json
 check 'interrupted twice: it stops at once' test "$(python3 "$tests_folder/interrupt.py" 2 1 120 verify b1h16s16384d128,f32 --device cpu --jobs 1 --json part.json)" = -2
 check 'and leaves nothing' test ! -e part.json
 expect 'a whole run' 0 -- verify b1h2s64d16 --device cpu --json whole.json
-check 'says nothing of it' json whole.json '"interrupted" not in d'
+check 'does not mention it' json whole.json '"interrupted" not in d'
 
 unset "${!ATTEST_LIB@}" # they may not be set where kernels are certified
 check 'certify, interrupted: exit 130' test "$(python3 "$tests_folder/interrupt.py" 1 3 120 certify --device cpu -o statements --json certified.json)" = 130

@@ -38,13 +38,13 @@ check 'and tells what is only in one' grep -q '^not compared: 0 only in A, 1 onl
 expect 'no parts' 2 err="merge:n0b1h1s4d8: n=0 is not a whole number of 1 or more" -- explain merge:n0b1h1s4d8
 expect 'too many parts' 2 err='merge:n200b1h1s4d8: n200: at most 128 parts' -- explain merge:n200b1h1s4d8
 expect 'no columns' 2 err='d=0 is not a whole number of 1 or more' -- verify merge:n2b1h1s4d0
-expect 'a modifier that is none' 2 err="unknown modifier 'nolsee'; did you mean 'nolse'\\?" -- bench merge:n2b1h1s4d8,nolsee
+expect 'an invalid modifier' 2 err="unknown modifier 'nolsee'; did you mean 'nolse'\\?" -- bench merge:n2b1h1s4d8,nolsee
 expect 'a modifier of attention' 2 err="unknown modifier 'causal'" -- verify merge:n2b1h1s4d8,causal
 expect 'and as a flag' 2 err="--causal: unknown modifier 'causal'" -- verify merge:n2b1h1s4d8 --causal
 expect 'a shape key of attention' 2 err="unknown shape key 'hkv'" -- verify merge:n2b1h2hkv1s4d8
 expect 'parts of attention' 2 err="unknown shape key 'n'" -- verify n2b1h1s4d8
-expect 'data that is none' 2 err='data=onehot is none of: normal, empty, equal, inf, nan, huge' -- run merge:n2b1h1s4d8,data=onehot
-expect 'a type that is none' 2 err='o=int8 is none of' -- run merge:n2b1h1s4d8,o=int8
+expect 'invalid data' 2 err='data=onehot is none of: normal, empty, equal, inf, nan, huge' -- run merge:n2b1h1s4d8,data=onehot
+expect 'an invalid type' 2 err='o=int8 is none of' -- run merge:n2b1h1s4d8,o=int8
 expect 'nothing after the prefix' 2 err="an empty modifier in 'merge:'" -- run merge:
 expect 'plan has tiles of attention alone' 2 err='tiles are planned for attention only, not for merge' -- plan merge:n2b1h1s4d8 --device h200
 expect 'a kernel of attention' 3 out='merge:n2b1h1s4d8' -- verify merge:n2b1h1s4d8 --kernel fwd_cpu_portable

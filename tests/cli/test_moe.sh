@@ -37,12 +37,12 @@ check 'compare matches by lines' grep -qE "^$line +moe_cpu_portable .* (FASTER|S
 
 expect 'more experts than there are' 1 out='experts_per_token=9 is above experts=8' -- verify moe:t3e8k9h16i12
 expect 'too many' 1 out='experts=5000 is above 4096' -- verify moe:t3e5000k2h16i12
-expect 'a gate that is none' 1 out='gate=1 is set, but activation=4 has no gate' -- verify moe:t3e8k2h16i12,act=relu2,gate=apart
+expect 'an invalid gate' 1 out='gate=1 is set, but activation=4 has no gate' -- verify moe:t3e8k2h16i12,act=relu2,gate=apart
 expect 'a correction of softmax' 1 out='ATT_MOE_CORRECTION, which only ATT_MOE_SIGMOID has' -- verify moe:t3e8k2h16i12,correction
 expect 'groups of softmax' 1 out='only ATT_MOE_SIGMOID has groups' -- verify moe:t3e8k2h16i12,groups=4:2
-expect 'a modifier that is none' 2 err="unknown modifier 'transposd'; did you mean 'transposed'\\?" -- bench moe:t3e8k2h16i12,transposd
+expect 'an invalid modifier' 2 err="unknown modifier 'transposd'; did you mean 'transposed'\\?" -- bench moe:t3e8k2h16i12,transposd
 expect 'a modifier of attention' 2 err="unknown modifier 'causal'" -- verify moe:t3e8k2h16i12,causal
-expect 'an activation that is none' 2 err='act=tanh is none of: swiglu, geglu' -- run moe:t3e8k2h16i12,act=tanh
+expect 'an invalid activation' 2 err='act=tanh is none of: swiglu, geglu' -- run moe:t3e8k2h16i12,act=tanh
 expect 'half of two numbers' 2 err='groups=4 is not two numbers, as in groups=8:4' -- run moe:t3e8k2h16i12,groups=4
 expect 'nothing after the prefix' 2 err="an empty modifier in 'moe:'" -- run moe:
 expect 'plan has tiles of attention alone' 2 err='tiles are planned for attention only, not for moe' -- plan moe:t3e8k2h16i12 --device h200

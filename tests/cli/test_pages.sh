@@ -75,7 +75,7 @@ for page in README.md:4 docs/command-line.md:20 docs/peers.md:4 docs/evidence.md
     check "$page has commands" test "$count" -ge "$least"
 done
 check 'nothing is written where evidence is kept' test ! -e evidence
-check 'the baseline is where it is said to be' test -s baselines/before.json
+check 'the baseline is where --save says' test -s baselines/before.json
 attest compare before.json after.json >/dev/null 2>.err
 check 'a baseline by the name of its file' test ! -s .err
 echo '{}' >before.json

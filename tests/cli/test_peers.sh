@@ -125,7 +125,7 @@ rude FLUSH 1 'rude: run\(\) left other rules of floating-point arithmetic behind
 rude ROUND_PREPARE 1 'rude: prepare\(\) left other rules of floating-point arithmetic behind'
 rude FLUSH_LOAD 2 'its initialisation left other rules of floating-point arithmetic behind'
 rude THREAD 1 '(before it had finished|ended the program in [a-z]+\(\)): exit code 0' --repeats 100000
-expect 'a limit that is none' 2 err='--peer-limit x: expected seconds from 0 to 1000000' -- \
+expect 'an invalid limit' 2 err='--peer-limit x: expected seconds from 0 to 1000000' -- \
     verify b1h1s8d8,f32 --peer ./rude_NOTHING.so --peer-limit x
 
 # Ending the parent ends the program.

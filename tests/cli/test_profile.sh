@@ -56,8 +56,8 @@ check 'the shape is one word' grep -qx 'b2h8s512d64,fp16' calls
 check 'and the report too' grep -qx 'kept' calls
 expect 'the bottleneck is named' 0 out='^fwd_sm80_f16_d64_m64n128s2: bound by latency; .*wait most for instructions that depend on each other \(1\.4' -- profile b2h8s512d64
 expect 'what warps wait for' 0 out='^  warps wait for: instructions .* 1\.4[0-9], shared memory 0\.[0-9]+, global memory' -- profile b2h8s512d64
-expect 'what is missing is said' 0 out='^DRAM read +missing$' -- profile b2h8s512d64
-expect 'and what this GPU has not got' 0 out='^not on this GPU: .*dram__bytes_read\.sum' -- profile b2h8s512d64
+expect 'missing metrics are listed' 0 out='^DRAM read +missing$' -- profile b2h8s512d64
+expect 'and those that this GPU does not have' 0 out='^not on this GPU: .*dram__bytes_read\.sum' -- profile b2h8s512d64
 check 'profile, the document' json fwd.json 'd["schema"] == "attest-profile-1" and len(d["launches"]) == 5 and d["launches"][0]["metrics"]["registers"] == 199 and d["launches"][0]["metrics"]["dram_read_bytes"] is None and "dram__bytes_read.sum" in d["missing"]'
 check 'profile, the table as CSV' grep -qx '0,"fwd_sm80_f16_d64_m64n128s2","gpu__time_duration.sum","ns","9792"' fwd.csv
 table unfused >table.csv

@@ -11,7 +11,7 @@ rm few/{few_heads,self_check_*,ladder_variants,chunk,hopper_sustained,decode_swe
 expect 'no file' 2 err='expected a file or a folder of results' -- report
 expect 'a file that is not there' 2 err='nowhere.json: No such file' -- report nowhere.json
 expect 'an unknown format' 2 err='--format pdf: expected html, md or term' -- report x --format pdf
-expect 'a price that is none' 2 err='--price-per-hour 0: expected a price' -- report x --price-per-hour 0
+expect 'an invalid price' 2 err='--price-per-hour 0: expected a price' -- report x --price-per-hour 0
 expect 'another option of a verb' 2 err='--seed is not an option of this verb' -- report x --seed 1
 echo '{"schema": "attest-bench-1", "results": [{"problem": {}}]}' >damaged.json
 expect 'a damaged file' 2 err='damaged.json: results\[0\].*problem' -- report damaged.json

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# texts.sh: the texts for users: their words, links, lengths and line widths.
+# texts.sh: the texts for users and developers: their words, links, lengths and line widths.
 #
-#   words    no wording of words.txt in pages, the man page, the headers, help and errors, except what exceptions.txt lists
+#   words    no wording of words.txt in pages, the man page, the headers, help and errors, nor in the virtual GPU's errors, the
+#            Makefiles, scripts and suites, except what exceptions.txt lists
 #   links    every link between pages leads to a file, and to a heading there
-#   lines    prose wraps at 120 columns
+#   lines    prose wraps at 120 columns, comments of the headers at 96
 #   lengths  a page has 1700 words at most, without what is generated
+#   headers  the first line of a suite, which `attest suites` prints, is a whole sentence
 #
 # Checks the tree, then plants one violation of each kind in a copy and demands that it is found.
 set -euo pipefail
@@ -24,7 +26,7 @@ print_strings() { # print_strings ROOT: the string literals of the C files, as F
     (
         cd "$1"
         # shellcheck disable=SC2016 # $0 is awk's
-        find cli lab src python -name '*.[ch]' -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0r awk '
+        find cli lab src python scripts tests/virtual_gpu -name '*.[ch]' -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0r awk '
             /^ *#include/ { next }
             {
                 rest = $0
@@ -46,7 +48,11 @@ print_texts() { # print_texts ROOT: everything that users read, as FILE:LINE:TEX
         {
             list_pages . || true
             find man include python/attest -name '*.1' -o -name '*.h' -o -name '*.py'
+            find mk scripts packaging bench -name '*.mk' -o -name '*.sh' -o -name '*.awk' -o -name '*.py'
+            find tests -name '*.sh' -not -path 'tests/gpu/*' -not -path 'tests/texts/*'
+            ls Makefile evidence/required.txt
         } 2>/dev/null | LC_ALL=C sort | xargs -r grep -n '' /dev/null
+        grep -n '^#' suites/*.txt /dev/null 2>/dev/null || true
     )
 }
 
@@ -142,6 +148,22 @@ check_lines() { # check_lines ROOT: prose wider than 120 columns
             failed=1
         fi
     done < <(list_pages "$root")
+    for page in "$root"/include/*.h; do
+        if [[ -e $page ]] && grep -nE '.{97}' "$page" | sed -E "s|^([0-9]*):.*|lines: ${page#"$root"/}:\1: more than 96 columns|" | grep .; then
+            failed=1
+        fi
+    done
+    return $failed
+}
+
+check_headers() { # check_headers ROOT: suites whose first line is not `# NAME: SENTENCE.`
+    local root=$1 suite failed=0
+    for suite in "$root"/suites/*.txt; do
+        [[ ! -e $suite ]] || grep -qE "^# $(basename "$suite" .txt): .*\.$" <(head -n 1 "$suite") || {
+            echo "headers: ${suite#"$root"/}: the first line is not '# NAME: SENTENCE.'"
+            failed=1
+        }
+    done
     return $failed
 }
 
@@ -163,6 +185,7 @@ check() { # check ROOT
     check_links "$1" || failed=1
     check_lines "$1" || failed=1
     check_lengths "$1" || failed=1
+    check_headers "$1" || failed=1
     return $failed
 }
 
@@ -172,11 +195,15 @@ check . || {
 }
 
 planted=0
-must_find() { # must_find KIND FILE TEXT: the text, added to a copy of the file, must be found
+must_find() { # must_find KIND FILE TEXT: a copy of the file with the text at its end, or in place of its first line, is found
     local copy found
     copy=$(mktemp -d)
     mkdir -p "$copy/$(dirname "$2")"
-    { cat "$2" && printf '%b\n' "$3"; } >"$copy/$2"
+    if [[ $1 == headers ]]; then
+        { printf '%b\n' "$3" && tail -n +2 "$2"; } >"$copy/$2"
+    else
+        { cat "$2" && printf '%b\n' "$3"; } >"$copy/$2"
+    fi
     found=$("check_$1" "$copy" || true)
     rm -r "$copy"
     [[ $found == *"$1: $2"* ]] || {
@@ -194,10 +221,22 @@ must_find words include/attest.h '/* 0 first, never falling */'
 must_find words cli/verbs.c 'static const char *text = "nothing of CUDA is needed";'
 must_find words src/base/error.c 'static const char *text = "the table is written anew";'
 must_find words python/attest/__init__.py '"""Nothing of it is kept."""'
+must_find words cli/options.c 'static const char *text = "--svg goes without --format";'
+must_find words src/base/error.c 'static const char *text = "2 x 1 heads a group is above 8 rows";'
+must_find words tests/virtual_gpu/checks.c 'static const char *text = "nobody can go on";'
+must_find words scripts/evidence_table.c 'static const char *text = "this is no file of attest";'
+must_find words suites/float32.txt '# float32: on a GPU in two float16 terms a number.'
+must_find words mk/report.mk "\t@echo 'make docs writes it anew'"
+must_find words scripts/setup.sh 'echo "setup: it cannot be had"'
+must_find words tests/run.sh 'echo "there are not equally many"'
+must_find words packaging/libattest_build.py '# one line to whoever waits'
+must_find words evidence/required.txt 'pending h200 host.json two conditions were mended'
+must_find headers suites/sweep.txt '# sweep: a point should reach 85 % of the'
 must_find links docs/merge.md '[a page](no-such-page.md)'
 must_find links docs/merge.md '[a heading](merge.md#no-such-heading)'
 must_find links CHANGELOG.md '[a page](docs/no-such-page.md)'
 must_find lines docs/merge.md "$(printf 'word %.0s' {1..30})"
+must_find lines include/attest.h "/* $(printf 'word %.0s' {1..30})*/"
 must_find lines CHANGELOG.md "$(printf 'word %.0s' {1..30})"
 must_find lengths docs/merge.md "$(printf 'word\\n%.0s' {1..1700})"
 echo "texts: $(list_pages . | wc -l) pages, the headers, the man page and $(print_strings . | wc -l) lines of strings; $planted planted violations are found"

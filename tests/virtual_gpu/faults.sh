@@ -48,7 +48,7 @@ plant() { # plant NAME: false where its text is not there as often as it should 
         rest=$((rest + ${#before} + ${#find[$1]}))
     done
     if ((count != times[$1])); then
-        complain "$1: its text is $count times in kernels/${file[$1]}, not ${times[$1]}: mend faults.txt"
+        complain "$1: its text is $count times in kernels/${file[$1]}, not ${times[$1]}: correct faults.txt"
         return 1
     fi
     printf '%s\n' "${text//"${find[$1]}"/"${put[$1]:-}"}" >"$work/kernels/${file[$1]}"

@@ -15,7 +15,7 @@ faults_complain() { # faults_complain TEXT
 begin_fault() { # begin_fault KIND NAME [N times] [quick]
     local is=$1 name=$2
     shift 2
-    [[ -n $name && -z ${kind[$name]:-} ]] || { faults_complain "'$name' is no name, or there are two of it" || return; }
+    [[ -n $name && -z ${kind[$name]:-} ]] || { faults_complain "'$name' is not a name, or is given twice" || return; }
     names+=("$name")
     kind[$name]=$is
     kernel[$name]=$now_kernel
