@@ -5,7 +5,7 @@ run-setup:
 
 # A second make: what set-up has just installed changes what this make has already detected.
 run: run-setup
-	@$(MAKE) -q --no-print-directory all 2>/dev/null || echo 'building under $(BUILD)/, the first time takes $(if $(NVCC),about seven minutes on two cores with the GPU kernels,a minute) ...'
+	@$(MAKE) -q --no-print-directory all 2>/dev/null || echo 'building under $(BUILD)/, which takes under a minute the first time$(if $(NVCC),$(comma) and the GPU kernels about ten minutes of one core$(comma) half of that on two) ...'
 	@$(MAKE) -s --no-print-directory -j$(shell nproc) all
 	@$(BUILD)/attest demo
 

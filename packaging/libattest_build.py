@@ -144,7 +144,7 @@ def build_parts(build):
     started = time.monotonic()
     images = int(make(build, "-s", "gpu-images"))
     cores = os.cpu_count() or 1
-    say(f"compiling on {cores} cores" + (f", with nvcc: {images} images of GPU kernels take about {20 // cores + 1} minutes; "
+    say(f"compiling on {cores} cores" + (f", with nvcc: {images} images of GPU kernels take about {10 // cores + 1} minutes; "
                                           "NVCC= in the environment leaves them out" if images else ""))
     make(build, f"-j{cores}", "EXTRA_CFLAGS=-g0", "wheel-parts")
     say(f"compiled in {time.monotonic() - started:.0f} seconds")

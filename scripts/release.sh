@@ -15,8 +15,10 @@ fail() {
     exit 1
 }
 
-notes() { # notes VERSION: its part of the changelog, without the heading
-    awk -v heading="## $1" '$0 == heading { inside = 1; next } /^## / { inside = 0 } inside' CHANGELOG.md | sed '/./,$!d'
+notes() { # notes VERSION: its part of the changelog, without the heading `## VERSION` or `## VERSION (DATE)`
+    awk -v version="$1" '
+        /^## / { inside = $2 == version && (NF == 2 || NF == 3 && $3 ~ /^\([0-9]+-[0-9]+-[0-9]+\)$/); next }
+        inside' CHANGELOG.md | sed '/./,$!d'
 }
 
 check() { # check VERSION

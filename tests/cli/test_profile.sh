@@ -90,7 +90,7 @@ echo 'not a table at all' >table.csv
 expect 'something else' 3 err='no table' -- profile b2h8s512d64
 ATTEST_NCU=/nonexistent/ncu expect 'no ncu' 3 err='/nonexistent/ncu: cannot be started.*remedy: install Nsight Compute' -- profile b2h8s512d64
 expect 'without a shape' 2 err='expected a shape' -- profile
-expect 'one problem' 2 err='one problem at a time' -- profile b2h8s512d64 b1h8s512d64
+expect 'one problem' 2 err='expected one problem' -- profile b2h8s512d64 b1h8s512d64
 expect 'not on a CPU' 2 err='--device cpu' -- profile b2h8s512d64 --device cpu
 expect 'a GPU that is not here' 3 err='no GPU 9' -- profile b2h8s512d64 --device cuda:9
 ATTEST_LIBCUDA=/nonexistent/libcuda.so expect 'no GPU' 3 err='there is no GPU 0 here' -- profile b2h8s512d64

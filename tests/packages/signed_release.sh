@@ -33,6 +33,15 @@ holds || fail 'the signature does not hold'
 grep -q '^\*\*api\*\*$' "$folder/RELEASE_NOTES.md" || fail 'the notes are not those of the changelog'
 ! grep -q '^## ' "$folder/RELEASE_NOTES.md" || fail 'the notes have more than one version'
 
+# A heading may have a date; a longer version is another one.
+tree=$scratch/tree
+mkdir -p "$tree/scripts"
+cp scripts/release.sh "$tree/scripts"
+printf '%s\n' '# Changelog' '' "## $VERSION.1" '' later '' "## $VERSION (2026-11-15)" '' this '' '## 0.0.1 (2026-01-02)' '' earlier >"$tree/CHANGELOG.md"
+quietly "$tree/scripts/release.sh" finish "$VERSION" "$folder"
+[[ $(<"$folder/RELEASE_NOTES.md") == this ]] || fail 'a heading with a date has other notes'
+SIGN=$scratch/key quietly scripts/release.sh finish "$VERSION" "$folder"
+
 echo more >>"$folder/${names[1]}"
 ! holds || fail 'a changed package holds'
 (cd "$folder" && sha256sum RELEASE_NOTES.md "${names[@]}" >SHA256SUMS)
