@@ -84,8 +84,9 @@ DEVICE few_item item_of(const att_moe_params *p, const few_operands *o, int numb
 
 typedef uint4 weights_batch[STAGES][2];
 
-/* Load STAGES chunks of the two rows. The lane is read anew: the compiler would keep the addresses
- * of all chunks relative to all matrices, and have no registers left for the rows of x. */
+/* Load STAGES chunks of the two rows. The lane is read again: the compiler would keep the
+ * addresses of all chunks relative to all matrices, and have no registers left for the rows of
+ * x. */
 DEVICE void load_weights(weights_batch w, const half_bits *const rows[2], int column, int depth) {
     int lane;
     asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));

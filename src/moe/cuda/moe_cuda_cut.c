@@ -102,7 +102,7 @@ static int64_t few_words(const att_moe_problem *p, const att_cuda_kernel *kernel
 
 /* Few tokens: persistent warps, and one block that multiplies nothing; then blocks with equal
  * shares of the columns of y. Both have the same shared memory: blocks of the second take the
- * places of the first, and an SM that divides its memory anew must be empty. */
+ * places of the first, and an SM that divides its memory again must be empty. */
 static att_status cut_few(att_moe_gpu *s, const att_context *ctx, const att_moe_problem *p,
                           const att_cuda_kernel *up, const att_cuda_kernel *down) {
     att_moe_params *m = &s->params;
