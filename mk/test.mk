@@ -49,7 +49,7 @@ test-unit: $(UNIT_TESTS)
 test-threads: $(THREAD_TESTS)
 	@tests/run.sh -j $(shell nproc) $(THREAD_TESTS)
 
-# The longest one in parts, side by side. An instruction set that this machine has not has no tests.
+# The longest one in parts, side by side. That of an instruction set that this machine lacks has no tests, and is skipped.
 RANDOM_PARTS    = $(foreach isa,$(ISAS),*gradients*[$(isa)]) *problems*
 PROPERTY_PARTS  = $(foreach part,$(RANDOM_PARTS),"$(BUILD)/tests/property/test_random $(part)") $(filter-out %/test_random,$(PROPERTY_TESTS))
 test-property: $(PROPERTY_TESTS)

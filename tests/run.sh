@@ -6,9 +6,11 @@
 # Each COMMAND is one word list, e.g. "build/tests/unit/test_dtype" or "make test-cli". Its tests are counted from its
 # last line of the form `N passed, N failed[, N skipped]`, or else from cmocka's totals. A command without counts is one
 # test, which is skipped if its last line begins with `skipped: `; each such line before the last is one more skipped
-# test. A non-zero exit without a counted failure is one failure. Lines that begin with `skipped: ` are always shown, other
-# output if the command fails. With -v all output is shown, while the command runs if it runs alone. With -j, JOBS commands run at once,
-# except those after a word `alone`, which run one by one when the others are done. Exits with 0 only if nothing failed.
+# test. A command that counts its tests, and ran none, is one skipped test, and a `skipped: ` line names it. A non-zero
+# exit without a counted failure is one failure. Lines that begin with `skipped: ` are always shown, other output if the
+# command fails. With -v all output is shown, while the command runs if it runs alone. With -j, JOBS commands run at
+# once, except those after a word `alone`, which run one by one when the others are done. Exits with 0 only if nothing
+# failed.
 set -uo pipefail
 
 verbose=false
@@ -37,7 +39,7 @@ count() { # count LOG PATTERN: the number captured by the last line that matches
     echo "${number:-0}"
 }
 
-tally() { # tally LOG STATUS: set `passed`, `failed` and `skipped`, and add them up
+tally() { # tally LOG STATUS: set `passed`, `failed`, `skipped` and `nothing` (ran), and add them up
     local p='([0-9]+) passed' f='([0-9]+) failed' s='([0-9]+) skipped'
     if grep -qE "^$p, $f(, $s)?$" "$1"; then
         passed=$(count "$1" "^$p, [0-9]+ failed(, [0-9]+ skipped)?$")
@@ -56,6 +58,11 @@ tally() { # tally LOG STATUS: set `passed`, `failed` and `skipped`, and add them
         [[ $2 -ne 0 || $(tail -n 1 "$1") == 'skipped: '* ]] || passed=1
     fi
     [[ $2 -eq 0 ]] || failed=$((failed > 0 ? failed : 1))
+    nothing=false
+    if ((passed + failed + skipped == 0)); then
+        nothing=true
+        skipped=1
+    fi
     total_passed=$((total_passed + passed))
     total_failed=$((total_failed + failed))
     total_skipped=$((total_skipped + skipped))
@@ -81,6 +88,7 @@ report() { # report NUMBER COMMAND: its result
     tally "$log" "$status"
     if $verbose; then
         [[ -e $log.shown ]] || { echo "== ${2##* }" && cat "$log"; }
+        ! $nothing || echo "skipped: ${2##*/}: no test ran"
         summary+=$(printf '%-20s %5d passed %4d failed %4d skipped %5d s' "${2##* }" "$passed" "$failed" "$skipped" "$seconds")$'\n'
         return
     fi
@@ -88,6 +96,7 @@ report() { # report NUMBER COMMAND: its result
         grep -vE '^\[ (RUN     |      OK) \]' "$log"
     else
         grep '^skipped: ' "$log"
+        ! $nothing || echo "skipped: ${2##*/}: no test ran"
     fi
     printf '%-36s %4d passed %4d failed %4d skipped %4d s\n' "${2##*/}" "$passed" "$failed" "$skipped" "$seconds"
 }

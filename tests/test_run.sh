@@ -59,6 +59,9 @@ says units 0 'skipped: only root can' '[==========] Running 3 test(s).' '[  PASS
     '[  SKIPPED ] 1 test(s), listed below:' '[  SKIPPED ] test_x'
 says ruined 1 '[  PASSED  ] 2 test(s).' '[  SKIPPED ] 1 test(s), listed below:' '[  FAILED  ] 3 test(s), listed below:'
 says none 0 '[  PASSED  ] 0 test(s).' '[  SKIPPED ] 4 test(s), listed below:'
+says unmatched 0 '[==========] Running 0 test(s).' '[  PASSED  ] 0 test(s).'
+says empty 0 '0 passed, 0 failed, 0 skipped'
+says crashed 1 '0 passed, 0 failed, 0 skipped'
 
 expect 'nothing counted is one test' 0 '1 passed, 0 failed, 0 skipped' silent
 expect 'a failure is one' 1 '0 passed, 1 failed, 0 skipped' broken
@@ -74,6 +77,12 @@ expect 'a failure is no skip' 1 '0 passed, 1 failed, 1 skipped' dies
 expect 'totals of cmocka' 0 '2 passed, 0 failed, 1 skipped' units
 expect 'totals of cmocka, with failures' 1 '2 passed, 3 failed, 1 skipped' ruined
 expect 'totals of cmocka, nothing but skips' 0 '0 passed, 0 failed, 4 skipped' none
+expect 'a filter that matches no test' 0 '0 passed, 0 failed, 1 skipped' unmatched
+shows 'which command ran none' '^skipped: unmatched: no test ran$'
+expect 'a closing line of zeros' 0 '0 passed, 0 failed, 1 skipped' empty
+expect 'the same with -v' 0 '0 passed, 0 failed, 1 skipped' -v empty
+shows 'which command ran none, with -v' '^skipped: empty: no test ran$'
+expect 'zeros and a failure' 1 '0 passed, 1 failed, 0 skipped' crashed
 expect 'sums' 1 '12 passed, 3 failed, 4 skipped' silent two bad units partly dies
 expect 'sums, two at once and one alone' 1 '12 passed, 3 failed, 4 skipped' -j 2 silent two bad units partly alone dies
 expect 'with -v' 0 '7 passed, 0 failed, 2 skipped' -v three units
