@@ -116,64 +116,74 @@ static void check_file_signature(bench_of_judges *b, lab_judged_file *file, cons
     b->judgement->unknown |= signature == LAB_SIGNATURE_UNKNOWN;
 }
 
-static void judge_list(bench_of_judges *b, const char *name, bool there, bool wanted) {
-    lab_judged_file *file = &b->judgement->files[b->judgement->file_count];
+/* The next of the files; NULL: no memory. */
+static lab_judged_file *add_file(lab_judgement *j, bool fails) {
+    lab_judged_file *grown = realloc(j->files, (j->file_count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    j->files = grown;
+    grown[j->file_count] = (lab_judged_file){.fails = fails};
+    return &grown[j->file_count++];
+}
+
+static bool judge_list(bench_of_judges *b, const char *name, bool there, bool wanted) {
     char path[1024];
-    if ((!there && !wanted) || b->judgement->file_count == LAB_JUDGED_FILES)
-        return;
-    b->judgement->file_count++;
-    *file = (lab_judged_file){.fails = !there};
+    if (!there && !wanted)
+        return true;
+    lab_judged_file *file = add_file(b->judgement, !there);
+    if (!file)
+        return false;
     snprintf(file->name, sizeof file->name, "%s", name);
     snprintf(path, sizeof path, "%s/%s", b->evidence->folder, name);
     if (!there)
         lab_fail(&file->why, "%s: is missing: it lists the devices whose evidence must be here",
                  path);
     check_file_signature(b, file, path);
+    return true;
 }
 
 /* PLACE/host.json: if a GPU's evidence is required, it must exist and be current; otherwise it
  * must be consistent. */
-static void judge_host(bench_of_judges *b, const char *place, bool required) {
-    lab_judged_file *file = &b->judgement->files[b->judgement->file_count];
+static bool judge_host(bench_of_judges *b, const char *place, bool required) {
     char path[1024];
     snprintf(path, sizeof path, "%s/%s/host.json", b->evidence->folder, place);
     const bool there = access(path, F_OK) == 0;
-    if ((!there && !required) || b->judgement->file_count == LAB_JUDGED_FILES)
-        return;
-    b->judgement->file_count++;
+    if (!there && !required)
+        return true;
     const bool pending = lab_evidence_is_pending(b->evidence, place, "host.json");
-    *file = (lab_judged_file){.fails = !there && !pending};
+    lab_judged_file *file = add_file(b->judgement, !there && !pending);
+    if (!file)
+        return false;
     snprintf(file->name, sizeof file->name, "%s/host.json", place);
     if (!there) {
         lab_fail(&file->why,
                  "%s: is missing: run tests/gpu/gpu_tests.sh there, then attest certify "
                  "--host-tests",
                  path);
-        return;
+        return true;
     }
     const lab_host_standing standing = lab_host_tests_judge(path, place, &file->why);
     file->fails =
         standing == LAB_HOST_BROKEN || (standing == LAB_HOST_STALE && required && !pending);
     check_file_signature(b, file, path);
+    return true;
 }
 
 static bool judge_all(bench_of_judges *b) {
     const lab_evidence *evidence = b->evidence;
-    bool ok = true;
-    judge_list(b, "required.txt", evidence->lists_required, evidence->folder[0] != '\0');
-    judge_list(b, "harnesses.txt", evidence->lists_clocks, false);
+    bool ok =
+        judge_list(b, "required.txt", evidence->lists_required, evidence->folder[0] != '\0') &&
+        judge_list(b, "harnesses.txt", evidence->lists_clocks, false);
     for (size_t i = 0; ok && i < evidence->required_count; i++) {
         const lab_required *r = &evidence->required[i];
-        ok = judge_place(b, r->place, r->cc, r->isa, r);
-        judge_host(b, r->place, r->cc > 0);
+        ok = judge_place(b, r->place, r->cc, r->isa, r) && judge_host(b, r->place, r->cc > 0);
     }
     for (size_t i = 0; ok && i < lab_evidence_places(evidence); i++) {
         const char *place = lab_evidence_place(evidence, i);
         const int cc = lab_evidence_place_cc(evidence, place);
         if (!is_required(evidence, place))
-            ok = judge_place(b, place, cc > 0 ? cc : 0, ATT_ISA_AUTO, NULL);
-        if (!is_required(evidence, place))
-            judge_host(b, place, false);
+            ok = judge_place(b, place, cc > 0 ? cc : 0, ATT_ISA_AUTO, NULL) &&
+                 judge_host(b, place, false);
     }
     return ok && judge_strays(b);
 }
@@ -192,6 +202,7 @@ bool lab_evidence_judge(lab_judgement *judgement, const lab_evidence *evidence,
 
 void lab_judgement_free(lab_judgement *judgement) {
     free(judgement->list);
+    free(judgement->files);
     *judgement = (lab_judgement){.count = 0};
 }
 

@@ -29,12 +29,10 @@ typedef struct lab_judged_file {
     lab_message why; /* "" if all is well */
 } lab_judged_file;
 
-enum { LAB_JUDGED_FILES = 64 };
-
 typedef struct lab_judgement {
     lab_judged *list; /* by device, then in the order of the registry */
     size_t count;
-    lab_judged_file files[LAB_JUDGED_FILES];
+    lab_judged_file *files;
     size_t file_count;
     bool unknown; /* signatures could not be checked */
 } lab_judgement;

@@ -152,12 +152,12 @@ static void test_judge__forged__is_broken(void **state) {
     expect_standing(s, LAB_HOST_BROKEN, "program_sha256: is missing");
 }
 
-static lab_judged_file file_of(const char *name) {
+static lab_judged_file file_of(const char *name, const char *signers) {
     lab_evidence evidence;
     lab_judgement judgement;
     lab_message why;
     if (!lab_evidence_read(&evidence, folder, &why) ||
-        !lab_evidence_judge(&judgement, &evidence, NULL, &why))
+        !lab_evidence_judge(&judgement, &evidence, signers, &why))
         fail_msg("%s", why.text);
     lab_judged_file found = {.name = ""};
     for (size_t i = 0; i < judgement.file_count; i++)
@@ -176,14 +176,30 @@ static void test_required__no_host_tests__fails(void **state) {
     fputs(PLACE " sm_90\n", file);
     fclose(file);
     unlink(path_of(PLACE "/host.json"));
-    assert_true(file_of(PLACE "/host.json").fails);
+    assert_true(file_of(PLACE "/host.json", NULL).fails);
     expect_standing(sound(), LAB_HOST_CURRENT, "");
-    assert_string_equal(file_of(PLACE "/host.json").name, PLACE "/host.json");
-    assert_false(file_of(PLACE "/host.json").fails);
+    assert_string_equal(file_of(PLACE "/host.json", NULL).name, PLACE "/host.json");
+    assert_false(file_of(PLACE "/host.json", NULL).fails);
     json_t *s = sound();
     json_object_set_new(digest_of(s, 0), "sha256", json_string(program));
     expect_standing(s, LAB_HOST_STALE, "the host code has changed");
-    assert_true(file_of(PLACE "/host.json").fails);
+    assert_true(file_of(PLACE "/host.json", NULL).fails);
+}
+
+/* The key is nobody's: a file without a signature fails before it is used. */
+static void test_signers__unsigned_statement__fails(void **state) {
+    (void)state;
+    NEEDS_GPU();
+    FILE *file = fopen(path_of("signers"), "w");
+    fputs("lab@example.org ssh-ed25519 AAAA\n", file);
+    fclose(file);
+    expect_standing(sound(), LAB_HOST_CURRENT, "");
+    char signers[1024];
+    snprintf(signers, sizeof signers, "%s", path_of("signers"));
+    assert_false(file_of(PLACE "/host.json", NULL).fails);
+    const lab_judged_file host = file_of(PLACE "/host.json", signers);
+    assert_true(host.fails);
+    assert_non_null(strstr(host.why.text, "host.json: is not signed"));
 }
 
 static int set_up(void **state) {
@@ -201,7 +217,8 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     (void)state;
-    static const char *const names[] = {"results.txt", "required.txt", PLACE "/host.json"};
+    static const char *const names[] = {"results.txt", "required.txt", "signers",
+                                        PLACE "/host.json"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         unlink(path_of(names[i]));
     rmdir(path_of(PLACE));
@@ -217,6 +234,7 @@ int main(void) {
         cmocka_unit_test(test_judge__changed_code_or_tests__is_stale),
         cmocka_unit_test(test_judge__forged__is_broken),
         cmocka_unit_test(test_required__no_host_tests__fails),
+        cmocka_unit_test(test_signers__unsigned_statement__fails),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -472,6 +472,30 @@ static void test_required__no_list__fails(void **state) {
     write_evidence("required.txt", "");
 }
 
+/* However many devices the list has, none is left out. */
+static void test_required__many_devices__every_file_is_judged(void **state) {
+    (void)state;
+    enum { DEVICES = 100 };
+    char list[DEVICES * 24] = "", last[32];
+    lab_evidence evidence;
+    lab_judgement judgement;
+    lab_message why;
+    for (int i = 0, at = 0; i < DEVICES; i++)
+        at += snprintf(list + at, sizeof list - (size_t)at, "gpu-%d sm_90\n", i);
+    write_evidence("required.txt", list);
+    assert_true(lab_evidence_read(&evidence, evidence_folder, &why));
+    assert_true(lab_evidence_judge(&judgement, &evidence, NULL, &why));
+    size_t hosts = 0;
+    for (size_t i = 0; i < judgement.file_count; i++)
+        hosts += strstr(judgement.files[i].name, "/host.json") && judgement.files[i].fails;
+    assert_int_equal(hosts, DEVICES);
+    snprintf(last, sizeof last, "gpu-%d/host.json", DEVICES - 1);
+    assert_string_equal(judgement.files[judgement.file_count - 1].name, last);
+    lab_judgement_free(&judgement);
+    lab_evidence_free(&evidence);
+    write_evidence("required.txt", "");
+}
+
 static void test_required__missing_and_stale__fail(void **state) {
     (void)state;
     write_evidence("required.txt", "# devices\n" PLACE " portable # a CPU\n");
@@ -644,6 +668,7 @@ int main(void) {
         cmocka_unit_test(test_forged__fields_left_out__fail_with_the_field),
         cmocka_unit_test(test_harness__another_judge__is_stale),
         cmocka_unit_test(test_required__no_list__fails),
+        cmocka_unit_test(test_required__many_devices__every_file_is_judged),
         cmocka_unit_test(test_required__missing_and_stale__fail),
         cmocka_unit_test(test_required__pending__shown_until_it_is_there),
         cmocka_unit_test(test_required__a_bad_list__is_refused),
