@@ -1,9 +1,11 @@
 /* cmd_judge.c: attest judge. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "lab/base/json.h"
+#include "lab/base/json_load.h"
 #include "lab/report/call_costs.h"
 #include "lab/report/standing.h"
 #include "lab/report/training_steps.h"
@@ -40,7 +42,14 @@ typedef bool judge_function(FILE *text, json_t *document, const char *name, json
                             bool *holds, lab_message *why);
 
 /* Samples of the host cost of calls, or of training steps, are in separate files. */
-static cli_exit judge_python(const cli_options *o, json_t *costs, judge_function *function) {
+static judge_function *function_for(const json_t *document) {
+    const char *schema = json_string_value(json_object_get(document, "schema"));
+    if (schema && lab_call_costs_schema(schema))
+        return lab_call_costs_judge;
+    return schema && lab_training_steps_schema(schema) ? lab_training_steps_judge : NULL;
+}
+
+static cli_exit judge_python(const cli_options *o, json_t *samples, judge_function *function) {
     cli_session session;
     lab_message why;
     json_t *goals;
@@ -48,7 +57,7 @@ static cli_exit judge_python(const cli_options *o, json_t *costs, judge_function
     cli_session_start(&session, o);
     cli_exit result = cli_session_open_documents(&session);
     if (result == CLI_HOLDS &&
-        !function(session.text, costs, o->shapes[0], &goals, &holds, &why)) {
+        !function(session.text, samples, o->shapes[0], &goals, &holds, &why)) {
         cli_complain(o, "%s", why.text);
         result = CLI_USAGE;
     } else if (result == CLI_HOLDS) {
@@ -58,20 +67,10 @@ static cli_exit judge_python(const cli_options *o, json_t *costs, judge_function
         result = cli_session_finish(&session, document, holds ? CLI_HOLDS : CLI_CHECK_FAILED);
     }
     cli_session_close(&session);
-    json_decref(costs);
     return result;
 }
 
-cli_exit cli_judge(const cli_options *o) {
-    json_t *costs;
-    if (o->shape_count == 1 && lab_call_costs_open(&costs, o->shapes[0]))
-        return judge_python(o, costs, lab_call_costs_judge);
-    if (o->shape_count == 1 && lab_training_steps_open(&costs, o->shapes[0]))
-        return judge_python(o, costs, lab_training_steps_judge);
-    if (o->shape_count == 0) {
-        cli_complain(o, "expected a file of results, for example: attest judge result.json");
-        return CLI_USAGE;
-    }
+static cli_exit judge_reports(const cli_options *o) {
     cli_session session;
     lab_report report;
     lab_message why;
@@ -86,4 +85,28 @@ cli_exit cli_judge(const cli_options *o) {
     cli_session_close(&session);
     lab_report_free(&report);
     return result;
+}
+
+static cli_exit judge_file(const cli_options *o) {
+    lab_message why;
+    json_t *document = lab_json_load(o->shapes[0], &why);
+    if (!document) {
+        cli_complain(o, "%s", why.text);
+        return CLI_USAGE;
+    }
+    judge_function *function = function_for(document);
+    const cli_exit result = function ? judge_python(o, document, function) : judge_reports(o);
+    json_decref(document);
+    return result;
+}
+
+cli_exit cli_judge(const cli_options *o) {
+    struct stat info;
+    if (o->shape_count == 0) {
+        cli_complain(o, "expected a file of results, for example: attest judge result.json");
+        return CLI_USAGE;
+    }
+    const bool is_file =
+        o->shape_count == 1 && (stat(o->shapes[0], &info) != 0 || !S_ISDIR(info.st_mode));
+    return is_file ? judge_file(o) : judge_reports(o);
 }

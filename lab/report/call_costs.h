@@ -15,10 +15,9 @@
 
 #include "lab/base/message.h"
 
-/* Whether the file at `path` holds such samples: attest-python-calls-1, which had numbers
- * computed in Python for a CPU, or -2. *document is then the file's document; the caller frees
- * it. */
-bool lab_call_costs_open(json_t **document, const char *path);
+/* Whether documents of the schema have such samples: attest-python-calls-1, which had numbers
+ * computed in Python for a CPU, or -2. */
+bool lab_call_costs_schema(const char *schema);
 
 /* Print the tables and their verdicts; *goals becomes a new array of wanted and measured
  * numbers. `name` is used in messages. */

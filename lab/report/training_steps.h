@@ -14,9 +14,8 @@
 
 #include "lab/base/message.h"
 
-/* Whether the file at `path` holds such samples: attest-python-training-1. *document is then
- * the file's document; the caller frees it. */
-bool lab_training_steps_open(json_t **document, const char *path);
+/* Whether documents of the schema have such samples: attest-python-training-1. */
+bool lab_training_steps_schema(const char *schema);
 
 /* Print the tables and their verdicts; *goals becomes a new array of wanted and measured
  * numbers. `name` is used in messages. */

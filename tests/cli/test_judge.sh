@@ -22,6 +22,13 @@ check 'goals of calls' json calls.json 'd["standing"]["holds"] and len(d["standi
 echo '{"schema": "attest-python-calls-2"}' >none.json
 expect 'no calls' 2 err='none.json: has no calls' -- judge none.json
 
+sed '0,/"problem": "/s//&\\u001b[31m/' "$evidence/epyc-avx512/python_calls.json" >colours.json
+check 'a name has colours' grep -q '\\u001b' colours.json
+expect 'it is judged' 0 -- judge colours.json --json colourless.json
+check 'what controls a terminal is cleaned' json colourless.json '"\x1b" not in "".join([g["at"] for g in d["standing"]["goals"]])'
+echo '{"schema": "attest-python-calls-2", "schema": "attest-python-calls-2"}' >twice.json
+expect 'a key that occurs twice' 2 err='twice.json:1: duplicate' -- judge twice.json
+
 # Raw samples: derived numbers are computed, and equal those of `attest bench`.
 attest bench b1h1s8d16,f32 --device cpu --seconds 0 --min-samples 8 --json full.json >/dev/null 2>&1
 python3 - <<'EOF'

@@ -1,6 +1,7 @@
 /* fuzz_call_costs.c: samples of calls from Python, and of training steps, judged. */
 #include <string.h>
 
+#include "lab/base/json_load.h"
 #include "lab/report/call_costs.h"
 #include "lab/report/training_steps.h"
 #include "tests/fuzz/random_input.h"
@@ -11,15 +12,17 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    json_t *document = NULL, *goals = NULL;
+    json_t *goals = NULL;
     lab_message why;
     bool holds = false;
     memset(&why, 0, sizeof why);
     const char *path = input_file(0, data, size);
-    bool judged = true;
-    if (lab_call_costs_open(&document, path))
+    json_t *document = lab_json_load(path, &why);
+    const char *schema = json_string_value(json_object_get(document, "schema"));
+    bool judged = document != NULL;
+    if (schema && lab_call_costs_schema(schema))
         judged = lab_call_costs_judge(nowhere(), document, "input", &goals, &holds, &why);
-    else if (lab_training_steps_open(&document, path))
+    else if (schema && lab_training_steps_schema(schema))
         judged = lab_training_steps_judge(nowhere(), document, "input", &goals, &holds, &why);
     if (!judged)
         check_message(&why);
