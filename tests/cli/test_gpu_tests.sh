@@ -21,11 +21,15 @@ esac
 END
 chmod +x fake/attest
 
-run_suites() { # run_suites CLOSING STATUS: the exit status of the part `suites`, and its results in results.txt
-    echo "$1" >closing
-    echo "$2" >status
+run_part() { # run_part PART CLOSING STATUS: the exit status of the part, and its results in results.txt
+    echo "$2" >closing
+    echo "$3" >status
     rm -f results.txt with_refusals
-    BUILD=fake RESULTS=results.txt "$root/tests/gpu/gpu_tests.sh" suites >.out 2>&1
+    BUILD=fake RESULTS=results.txt "$root/tests/gpu/gpu_tests.sh" "$1" >.out 2>&1
+}
+
+run_suites() { # run_suites CLOSING STATUS
+    run_part suites "$@"
 }
 
 run_suites '8 passed, 0 failed' 0
@@ -49,6 +53,35 @@ run_suites 'nonsense' 139
 check 'a crash' test $? -eq 1
 BUILD=fake RESULTS=results.txt "$root/tests/gpu/gpu_tests.sh" hopper >.out 2>&1
 check 'a part that cannot run here says why' grep -qP '^skipped\tno GPU of compute capability 9.0' results.txt
+
+# Other operations: every suite has its own list, and nothing else may be refused.
+run_part operations '8 passed, 0 failed, 2 refused' 0
+check 'operations: all passed' test $? -eq 0
+check 'refusals that are listed' test "$(grep -cP '^step\tverify (backward|moe)_edge\t8\t0\t2\t' results.txt)" -eq 2
+for suite in backward_edge moe_edge; do
+    check "the list of $suite" grep -qE -- "--suite $suite .*--refusals $root/tests/gpu/refused_$suite.txt\$" with_refusals
+done
+run_part operations '8 passed, 0 failed, 2 refused' 3
+check 'operations: refusals that are not listed fail' test $? -eq 1
+
+# On a GPU like Hopper, those and no others are refused.
+use_images
+export ATTEST_LIBCUDA=$BUILD/tests/fake_cuda/libfake_cuda.so ATTEST_LIBNVRTC=$BUILD/tests/fake_cuda/libfake_nvrtc.so
+export ATTEST_LIBCUBLAS=/nonexistent/libcublas.so XDG_CACHE_HOME=$scratch/cache
+for suite in backward_edge moe_edge; do
+    mapfile -t problems < <(sed 's/#.*//; /^ *$/d' "$root/suites/$suite.txt")
+    attest explain "${problems[@]}" --device cuda:0 --allow-slow --json explained.json >/dev/null 2>&1
+    check "the list of $suite is what a GPU refuses" python3 - "$root/tests/gpu/refused_$suite.txt" <<'END'
+import fnmatch, json, sys
+patterns = [line.split("#")[0].strip() for line in open(sys.argv[1])]
+results = json.load(open("explained.json"))["results"]
+refused = {r["problem"]["spec"] for r in results if r["status"] == "ATT_E_UNSUPPORTED"}
+listed = {r["problem"]["spec"] for r in results if any(fnmatch.fnmatchcase(r["problem"]["spec"], p) for p in patterns if p)}
+sys.exit(not refused or refused != listed or len(refused) == len(results))
+END
+done
+use_shipped
+unset ATTEST_LIBCUDA ATTEST_LIBNVRTC
 
 # Kernels one by one, many per process; each must support something.
 run_rows() { # run_rows KERNELS: the part `rows`, where the first KERNELS of forty pass a problem

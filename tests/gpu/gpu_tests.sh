@@ -4,8 +4,8 @@
 #   BUILD=build tests/gpu/gpu_tests.sh [PART...]      parts: suites operations rows hopper variants hopper_variants programs measurement python sanitizer (all of them)
 #
 # Prints a line a step, what failed, and closes with `N passed, N failed, N skipped`. LOGS (default a scratch folder) keeps what
-# the steps printed. A problem of the suites that is refused is a failure. A kernel that is forced by name refuses what it is not for:
-# that is counted, not failed.
+# the steps printed. A problem of the suites that is refused, and not listed in refused_SUITE.txt, is a failure. A kernel that is
+# forced by name refuses what it is not for: that is counted, not failed.
 #
 # RESULTS (default LOGS/results.txt) is added to: words between tabs, for `attest certify --host-tests RESULTS`, which makes
 # evidence/DEVICE/host.json of them. Parts may be run one after the other into the same file; the last run of a part counts.
@@ -92,10 +92,11 @@ suites() {
     ATTEST_JIT=1 step 'verify seed, compiled here' 300 "$attest" verify --suite seed --device cuda --refusals /dev/null
 }
 
-# Gradients, and experts: no kernel of a GPU takes all of them, float32 least of all.
+# Gradients, and experts: no kernel of a GPU takes all of them; the lists say which are refused.
 operations() {
-    step_of_some 'verify backward_edge' 300 "$attest" verify --suite backward_edge --device cuda --allow-slow
-    step_of_some 'verify moe_edge' 300 "$attest" verify --suite moe_edge --device cuda
+    step 'verify backward_edge' 300 "$attest" verify --suite backward_edge --device cuda --allow-slow \
+        --refusals "$tests/refused_backward_edge.txt"
+    step 'verify moe_edge' 300 "$attest" verify --suite moe_edge --device cuda --refusals "$tests/refused_moe_edge.txt"
 }
 
 # Every kernel that this GPU runs by itself, rungs among them, on what it serves of a suite made for that: many kernels to a process, which
