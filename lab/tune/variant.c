@@ -68,7 +68,7 @@ bool lab_base_find(lab_base *base, att_context *ctx, const lab_spec *spec, lab_m
     base->d_v = row->d_v;
     base->shipped = (lab_variant){
         .m = row->tile_m, .n = row->tile_n, .stages = row->stages, .warps = row->warps};
-    for (const att_switch *s; (s = att_switch_of(row->source, base->switch_count));) {
+    for (const att_switch *s; (s = att_switch_of(base->family, base->switch_count));) {
         base->switches[base->switch_count] = s->name;
         base->switch_texts[base->switch_count++] = s->text;
     }

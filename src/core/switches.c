@@ -1,10 +1,14 @@
 /* switches.c: the table of switches. */
 #include "core/switches.h"
 
-#include <string.h>
+#include "core/family.h"
+
+#define ATT_SWITCH(file, macro, what) extern const att_family att_family_##file;
+#include "kernels/switches.def"
 
 static const att_switch switches[] = {
-#define ATT_SWITCH(file, macro, what) {.source = #file, .name = #macro, .text = what},
+#define ATT_SWITCH(file, macro, what)                                                          \
+    {.family = &att_family_##file, .source = #file, .name = #macro, .text = what},
 #include "kernels/switches.def"
 };
 
@@ -12,16 +16,16 @@ const att_switch *att_switch_at(size_t i) {
     return i < sizeof switches / sizeof switches[0] ? &switches[i] : NULL;
 }
 
-const att_switch *att_switch_of(const char *source, size_t i) {
+const att_switch *att_switch_of(const att_family *family, size_t i) {
     for (size_t at = 0; at < sizeof switches / sizeof switches[0]; at++)
-        if (strcmp(switches[at].source, source) == 0 && i-- == 0)
+        if (switches[at].family == family && i-- == 0)
             return &switches[at];
     return NULL;
 }
 
-size_t att_switch_count(const char *source) {
+size_t att_switch_count(const att_family *family) {
     size_t count = 0;
-    while (att_switch_of(source, count))
+    while (att_switch_of(family, count))
         count++;
     return count;
 }

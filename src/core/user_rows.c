@@ -95,9 +95,9 @@ static att_status set_base(reader *r, const char *value) {
     }
     if (!r->base)
         return complain(r, "there is no GPU kernel '%.80s'", value);
-    const char *source = r->base->cuda->source;
-    if (att_switch_count(source) == 0 || !r->base->family->tile_fits)
-        return complain(r, "%s cannot be varied: %s.cu has no switches", value, source);
+    if (att_switch_count(r->base->family) == 0 || !r->base->family->tile_fits)
+        return complain(r, "%s cannot be varied: %s.cu has no switches", value,
+                        r->base->cuda->source);
     return check_tile(r);
 }
 
@@ -129,15 +129,14 @@ static size_t next_word(const char **text) {
 static att_status set_off(reader *r, const char *value) {
     if (!r->base)
         return complain(r, "comes before base, which says what switches there are");
-    const char *source = r->base->cuda->source;
     for (size_t length; (length = next_word(&value)) > 0; value += length) {
         size_t i = 0;
         const att_switch *found;
-        while ((found = att_switch_of(source, i)) &&
+        while ((found = att_switch_of(r->base->family, i)) &&
                (strlen(found->name) != length || strncmp(found->name, value, length) != 0))
             i++;
         if (!found)
-            return complain(r, "%s.cu has no switch '%.*s'", source,
+            return complain(r, "%s.cu has no switch '%.*s'", r->base->cuda->source,
                             (int)(length < 80 ? length : 80), value);
         if (r->off & (1u << i))
             return complain(r, "%s is named twice", found->name);
@@ -277,10 +276,10 @@ static void describe(reader *r) {
     const int *t = r->tile;
     put(row->summary, sizeof row->summary, "a user's row: %s at m%dn%ds%dw%d", r->base->id,
         t[0], t[1], t[2], t[3]);
-    const char *before = " without ", *source = r->base->cuda->source;
-    for (size_t i = 0; i < att_switch_count(source); i++)
+    const char *before = " without ";
+    for (size_t i = 0; i < att_switch_count(r->base->family); i++)
         if (r->off & (1u << i)) {
-            const char *name = att_switch_of(source, i)->name;
+            const char *name = att_switch_of(r->base->family, i)->name;
             put(row->defines, sizeof row->defines, " -DUSE_%s=0", name);
             put(row->summary, sizeof row->summary, "%s%s", before, name);
             before = ", ";

@@ -409,12 +409,12 @@ static void test_switches__list_and_source__agree(void **state) {
     (void)state;
     const att_embedded_text *defaults = att_embedded_text_find("kernels/switches.cuh");
     assert_non_null(defaults);
-    const size_t count = att_switch_count("fwd_sm80");
+    const size_t count = att_switch_count(gpu_family_of("fwd_sm80"));
     assert_true(count > 0 && count <= ATT_SWITCHES_MAX);
-    assert_int_equal(att_switch_count("naive"), 0);
+    assert_int_equal(att_switch_count(gpu_family_of("naive")), 0);
     for (size_t i = 0; i < count; i++) {
         char line[128], use[64];
-        const char *name = att_switch_of("fwd_sm80", i)->name;
+        const char *name = att_switch_of(gpu_family_of("fwd_sm80"), i)->name;
         snprintf(line, sizeof line, "#ifndef USE_%s\n#define USE_%s 1\n#endif\n", name, name);
         if (!strstr(defaults->text, line))
             fail_msg("switches.cuh does not turn %s on", name);
