@@ -102,8 +102,8 @@ static bool mirror_job(lab_mirror *mirror, const cli_session *session, const job
     if (j->tensors)
         return lab_mirror_tensors(mirror, ctx, j->tensors, workspace, why);
     const lab_args args = {.attention = j->files->args};
-    return lab_mirror_args(mirror, ctx, &lab_operation_attention, &j->files->problem, &args,
-                           workspace, why);
+    return lab_mirror_args(mirror, ctx, j->operation, &j->files->problem, &args, workspace,
+                           why);
 }
 
 static cli_exit run_plan(const cli_session *session, job *j, const att_plan *plan) {
@@ -176,8 +176,8 @@ static cli_exit run_spec(const cli_session *session, const lab_spec *spec, json_
     lab_message why;
     cli_exit result = CLI_HOLDS;
     job j = {.operation = spec->operation, .repeats = o->repeats ? o->repeats : SHAPE_REPEATS};
-    if (spec->operation == &lab_operation_attention)
-        j.estimate = cli_estimate_run(session, &spec->problem, lab_spec_flops(spec));
+    j.estimate = cli_estimate_run(session, j.operation, spec->operation->problem(spec),
+                                  lab_spec_flops(spec));
     cli_tell_estimate(j.estimate, j.repeats);
     lab_ticker ticker;
     lab_ticker_start(&ticker, stderr, "making the inputs", 1, 0.0);
@@ -281,7 +281,8 @@ static cli_exit compute_files(cli_session *session, lab_array_files *files) {
     job j = {.operation = &lab_operation_attention,
              .files = files,
              .repeats = o->repeats ? o->repeats : FILE_REPEATS};
-    j.estimate = cli_estimate_run(session, &files->problem, lab_array_files_flops(files));
+    j.estimate =
+        cli_estimate_run(session, j.operation, &files->problem, lab_array_files_flops(files));
     cli_tell_estimate(j.estimate, j.repeats);
     if (result == CLI_HOLDS)
         result = run_plan(session, &j, plan);

@@ -4,7 +4,7 @@
 #include "cli/plan_tables.h"
 #include "lab/base/table.h"
 #include "lab/plan/plan_ranks.h"
-#include "lab/problem/lab_operation.h"
+#include "lab/plan/plan_result.h"
 
 bool cli_ranks_asked_well(const cli_options *o, const lab_spec *specs, size_t count) {
     if (!o->rank_count && o->link.bytes_per_second > 0.0)
@@ -16,7 +16,7 @@ bool cli_ranks_asked_well(const cli_options *o, const lab_spec *specs, size_t co
                                "such as 450,5");
     for (size_t i = 0; o->rank_count && i < count; i++) {
         const att_problem *p = &specs[i].problem;
-        if (specs[i].operation != &lab_operation_attention)
+        if (!lab_plan_takes(&specs[i]))
             return cli_complain(o, "--ranks: only forward attention can be split over ranks");
         if (p->seq_q < 1 || p->seq_k < 1 || p->batch < 1)
             return cli_complain(o, "--ranks: a problem without rows or keys cannot be split");

@@ -50,11 +50,14 @@ static double time_small(const att_plan *plan, const lab_tensors *tensors) {
     return ns;
 }
 
-double cli_estimate_run(const cli_session *session, const att_problem *problem, double flops) {
+double cli_estimate_run(const cli_session *session, const lab_operation *operation,
+                        const void *problem, double flops) {
     att_context_info info = {.size = sizeof info};
     lab_spec small;
-    if (flops < 10.0 * small_flops || att_context_query(session->ctx[0], &info) != ATT_OK ||
-        info.device == ATT_DEVICE_CUDA || !make_small(&small, problem))
+    lab_spec_init(&small);
+    if (operation != small.operation || flops < 10.0 * small_flops ||
+        att_context_query(session->ctx[0], &info) != ATT_OK || info.device == ATT_DEVICE_CUDA ||
+        !make_small(&small, problem))
         return 0.0;
     att_plan *plan = NULL;
     lab_tensors *tensors = NULL;

@@ -10,6 +10,7 @@
 #include "attention/cuda/hopper_parts.h"
 #include "attention/cuda/shares.h"
 #include "cuda/shape.h"
+#include "lab/problem/lab_operation.h"
 
 const char *lab_time_model_name(lab_time_model model) {
     static const char *const names[LAB_TIME_COUNT] = {"none", "selector", "decode", "tile"};
@@ -128,7 +129,7 @@ size_t lab_plan_list_kernels(lab_plan_kernel *list, const att_kernel_row *chosen
         const att_kernel_row *row = att_rows_at(limits, i);
         att_refusal refusal;
         if (row->device != limits->device || only_pads(row, chosen) ||
-            !att_row_serves(row, limits, &att_operation_attention, p, &refusal))
+            !att_row_serves(row, limits, spec->operation->library, p, &refusal))
             continue;
         lab_plan_kernel *k = &list[count++];
         *k = (lab_plan_kernel){.row = row,

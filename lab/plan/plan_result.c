@@ -35,13 +35,13 @@ static void add_row(lab_plan_result *result, const att_cuda_kernel *row) {
 /* Add the rows that support the problem with the head dimensions of the chosen one; larger ones
  * only pad more. */
 static void add_rows(lab_plan_result *result, const att_kernel_row *chosen,
-                     const att_limits *limits, const att_problem *p) {
+                     const att_limits *limits, const lab_spec *spec) {
     for (size_t i = 0; i < att_registry_count(); i++) {
         const att_kernel_row *row = att_registry_row(i);
         att_refusal refusal = {.field = ""};
         if (is_modelled(row) && row->cuda->d_qk == chosen->cuda->d_qk &&
             row->cuda->d_v == chosen->cuda->d_v &&
-            att_row_serves(row, limits, &att_operation_attention, p, &refusal))
+            att_row_serves(row, limits, spec->operation->library, &spec->problem, &refusal))
             add_row(result, row->cuda);
     }
 }
@@ -65,7 +65,7 @@ static void list_tiles(lab_plan_result *result, const lab_spec *spec, const lab_
     for (size_t i = 0; i < LAB_TILE_GRID; i++)
         result->tiles[result->tile_count++] = lab_tile_of_grid(i, p);
     if (is_modelled(chosen))
-        add_rows(result, chosen, limits, p);
+        add_rows(result, chosen, limits, spec);
     for (size_t i = 0; i < result->tile_count; i++)
         lab_tile_evaluate(&result->tiles[i], spec, &result->work, device);
     qsort(result->tiles, result->tile_count, sizeof *result->tiles, by_time);
@@ -79,11 +79,15 @@ static void list_tiles(lab_plan_result *result, const lab_spec *spec, const lab_
             result->chosen_tile = &result->tiles[i];
 }
 
+bool lab_plan_takes(const lab_spec *spec) {
+    return *spec->operation->prefix == '\0';
+}
+
 bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
                    const char *kernel, lab_message *why) {
     const att_problem *p = &spec->problem;
     *result = (lab_plan_result){.chosen = NULL};
-    if (spec->operation != &lab_operation_attention)
+    if (!lab_plan_takes(spec))
         return lab_fail(why, "tiles are planned for attention only, not for %s",
                         lab_spec_operation(spec));
     att_extents extents;
@@ -100,7 +104,7 @@ bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_devi
     lab_floor_of(&result->floor, &result->work, p->dtype, device);
     result->has_reach = lab_reach_of(&result->reach, &result->work, p->dtype, device);
     const att_kernel_row *row;
-    if (att_select(&row, &limits, &att_operation_attention, p) == ATT_OK) {
+    if (att_select(&row, &limits, spec->operation->library, p) == ATT_OK) {
         result->kernel_count =
             lab_plan_list_kernels(result->kernels, row, &limits, spec, &result->work,
                                   lab_floor_seconds(&result->floor), device);

@@ -25,6 +25,9 @@ typedef struct lab_plan_result {
     char refusal[sizeof((att_error *)0)->text];
 } lab_plan_result;
 
+/* Whether the problem can be planned: its specs have no prefix. */
+bool lab_plan_takes(const lab_spec *spec);
+
 /* Plan with only the kernels whose ids match `kernel`; NULL: any. Fails if the problem makes no
  * sense, or memory runs out. */
 bool lab_plan_make(lab_plan_result *result, const lab_spec *spec, const lab_device *device,
