@@ -6,6 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 operations=$(sed -nE 's/^ATT_OPERATION\((.*)\)$/\1/p' kernels/operations.def | tr '\n' ' ')
+lab_layers="base statistics problem tensors $operations plan subject verify measure tune evidence profile doctor report"
 layered=(include kernels src lab cli python)
 folders=("${layered[@]}" tests bench scripts examples peers)
 
@@ -31,13 +32,13 @@ list_sources() {
 }
 
 # Rank of the layers, bottom first; those of each operation come from kernels/operations.def. A folder includes from its
-# own rank and below, except what is_forbidden() names: operations do not know each other (but backward is the other
-# direction of attention), the engines do not use the oracle that judges them, nor each other, the program uses only the
-# public header and the laboratory, and the Python extension only the public header.
+# own rank and below, except what is_forbidden() names: operations do not know each other, in src/ or in lab/ (but
+# backward is the other direction of attention), the engines do not use the oracle that judges them, nor each other, the
+# program uses only the public header and the laboratory, and the Python extension only the public header.
 check_includes() {
     local root=$1
     # shellcheck disable=SC2016 # $0 and $NF are awk's
-    list_sources "$root" | (cd "$root" && xargs awk -v operations="$operations" '
+    list_sources "$root" | (cd "$root" && xargs awk -v operations="$operations" -v lab_layers="$lab_layers" '
         BEGIN {
             text = "include kernels src/base"
             count = split(operations, names, " ")
@@ -48,12 +49,10 @@ check_includes() {
             text = text " src/cpu src/cuda src/core"
             for (i = 1; i <= count; i++)
                 text = text " src/" names[i] "/cpu src/" names[i] "/cuda src/" names[i]
-            text = text " lab/base lab/statistics lab/problem lab/tensors"
+            count = split(lab_layers, names, " ")
             for (i = 1; i <= count; i++)
                 text = text " lab/" names[i]
-            text = text " lab/plan lab/subject lab/verify lab/measure lab/tune lab/evidence lab/profile lab/doctor" \
-                        " lab/report cli python"
-            count = split(text, layers, " ")
+            count = split(text " cli python", layers, " ")
             for (i = 1; i <= count; i++)
                 rank[layers[i]] = i
             for (name in is_operation) # the parts of an operation are of one rank
@@ -67,7 +66,7 @@ check_includes() {
         }
         function operation_of(layer,    parts) {
             split(layer, parts, "/")
-            return parts[1] == "src" && (parts[2] in is_operation) ? parts[2] : ""
+            return parts[1] ~ /^(src|lab)$/ && (parts[2] in is_operation) ? parts[2] : ""
         }
         function is_forbidden(from, to,    a, b) {
             a = operation_of(from)
@@ -173,7 +172,9 @@ plants=0
 for folder in "${folders[@]}"; do
     [[ ! -d $folder ]] || cp -r "$folder" "$scratch"
 done
-for layer in include kernels src/{base,cuda,cpu,core} src/attention{,/ref,/cpu,/cuda} lab/{base,problem,measure,report} cli python; do
+read -ra lab_folders <<<"$lab_layers"
+lab_folders=("${lab_folders[@]/#/lab/}")
+for layer in include kernels src/{base,cuda,cpu,core} src/attention{,/ref,/cpu,/cuda} src/merge "${lab_folders[@]}" cli python; do
     mkdir -p "$scratch/$layer"
     name=in_${layer//\//_}.h
     echo "/* $name: harmless. */" >"$scratch/$layer/$name"
@@ -206,9 +207,14 @@ plant_include src/attention/ref/planted.c '#include "core/in_src_core.h"' 'src/a
 plant_include src/attention/cpu/planted.c '#include "attention/ref/in_src_attention_ref.h"' 'must not include from src/attention/ref'
 plant_include src/attention/cuda/planted.c '#include "attention/cpu/in_src_attention_cpu.h"' 'must not include from src/attention/cpu'
 plant_include src/core/planted.c '  #  include "lab/base/in_lab_base.h"' 'src/core includes from lab/base'
-plant_include lab/base/planted.c '#include "lab/problem/in_lab_problem.h"' 'lab/base includes from lab/problem'
-plant_include lab/measure/planted.c '#include "lab/report/in_lab_report.h"' 'lab/measure includes from lab/report'
+for ((i = 0; i + 1 < ${#lab_folders[@]}; i++)); do # every folder of lab/ from the next one above it
+    above=${lab_folders[i + 1]}
+    plant_include "${lab_folders[i]}/planted.c" "#include \"$above/in_${above//\//_}.h\"" "${lab_folders[i]} includes from $above"
+done
 plant_include lab/report/planted.c '#include "cli/in_cli.h"' 'lab/report includes from cli'
+plant_include lab/moe/planted.c '#include "lab/merge/in_lab_merge.h"' 'lab/moe must not include from lab/merge'
+plant_include lab/moe/planted.c '#include "merge/in_src_merge.h"' 'lab/moe must not include from src/merge'
+plant_include src/moe/planted.c '#include "merge/in_src_merge.h"' 'src/moe must not include from src/merge'
 plant_include lab/planted.c '#include "in_include.h"' 'no rank is known for lab/planted.c'
 plant_include cli/planted.c '#include "base/in_src_base.h"' 'cli must not include from src/base'
 plant_include python/core/planted.c '#include "core/in_src_core.h"' 'python must not include from src/core'
