@@ -267,7 +267,8 @@ static void describe_files(const att_problem *p, char *buf, size_t n) {
              lab_name_of(lab_causal_names, (int)p->causal));
 }
 
-static cli_exit compute_files(cli_session *session, lab_array_files *files) {
+static cli_exit compute_files(cli_session *session, const lab_operation *operation,
+                              lab_array_files *files) {
     const cli_options *o = session->options;
     lab_message why;
     att_plan *plan = NULL;
@@ -278,7 +279,7 @@ static cli_exit compute_files(cli_session *session, lab_array_files *files) {
         cli_complain(o, "%s", why.text);
         result = CLI_NOT_POSSIBLE;
     }
-    job j = {.operation = &lab_operation_attention,
+    job j = {.operation = operation,
              .files = files,
              .repeats = o->repeats ? o->repeats : FILE_REPEATS};
     j.estimate =
@@ -320,7 +321,7 @@ static cli_exit run_files(cli_session *session) {
     }
     cli_exit result = cli_session_open(session);
     if (result == CLI_HOLDS)
-        result = compute_files(session, &files);
+        result = compute_files(session, base.operation, &files);
     lab_array_files_close(&files);
     return result;
 }
