@@ -46,6 +46,7 @@ lint-shell: | lint-setup
 
 test-layers:
 	tests/layers.sh
+	tests/one_place.sh
 
 # Everything must also build with the other compiler (gcc or clang) and compute the right answers.
 OTHER_CC := $(if $(findstring clang,$(CC)),gcc,clang)
