@@ -29,6 +29,9 @@ CPPFLAGS    += -Iinclude -Isrc -I. -D_GNU_SOURCE
 ALL_CFLAGS   = -std=c11 $(OPT) $(WARN) -fPIC -fvisibility=hidden -ffp-contract=off -pthread \
                -MMD -MP $(EXTRA_CFLAGS) $(CFLAGS)
 
+# What the library computes.
+OPERATIONS   := $(shell sed -nE 's/^ATT_OPERATION\((.*)\)$$/\1/p' kernels/operations.def)
+
 # The instruction sets of each processor. In a build for another one, their rows stay, and refuse: src/*/cpu/absent.
 ISAS_x86_64  := avx2 avx512 avx512_bf16 amx
 ISAS_aarch64 := neon

@@ -3,10 +3,11 @@
 .PHONY: test-aarch64 aarch64-tests aarch64-setup
 
 # Numbers, memory, errors, threads, the oracles that judge, and the Python package. What starts programs or forks with threads is
-# left out: qemu-user does not take it.
-AARCH64_TESTS := $(addprefix $(BUILD)/tests/unit/test_,alloc backward_blocks backward_oracle backward_packed checked code_digest \
-    context dtype error hidden_ends json_load layout mask_patterns masks memory merge moe moe_errors moe_oracle moe_route npy numbers \
-    oracle plan_errors pool problem reload run_errors select sha256 spec text threads)
+# left out: qemu-user does not take it. Of every operation test_<name>.c, and its errors and its oracle where they have a file.
+AARCH64_UNITS := $(patsubst tests/unit/test_%.c,%,$(wildcard $(foreach end,.c _errors.c _oracle.c,$(OPERATIONS:%=tests/unit/test_%$(end)))))
+AARCH64_TESTS := $(addprefix $(BUILD)/tests/unit/test_,alloc backward_blocks backward_packed checked code_digest \
+    context dtype error hidden_ends json_load layout mask_patterns masks memory moe_route npy numbers \
+    oracle plan_errors pool problem reload run_errors select sha256 spec text threads $(AARCH64_UNITS))
 AARCH64_RANDOM := $(addprefix $(BUILD)/tests/property/test_,random moe_random)
 
 aarch64-tests: all $(AARCH64_TESTS) $(AARCH64_RANDOM)

@@ -21,7 +21,8 @@ FAKES     := $(BUILD)/tests/fake_cuda
 FAKE_LIBS := $(FAKES)/libfake_cuda.so $(FAKES)/libfake_nvrtc.so $(FAKES)/libfake_cublas.so $(FAKES)/libfake_nvml.so
 
 FAKE_DRIVER_OBJECTS := $(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_driver.o fake_device.o fake_module.o fake_memory.o fake_stream.o fake_tensor_map.o)
-FAKE_CUDA_OBJECTS := $(FAKE_DRIVER_OBJECTS) $(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_backend.o fake_kernel.o fake_merge.o fake_hopper.o)
+# The backend, and what computes in the place of kernels.
+FAKE_CUDA_OBJECTS := $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out %/fake_compiler.c %/fake_cublas.c %/fake_nvml.c,$(wildcard tests/fake_cuda/fake_*.c)))
 $(FAKES)/libfake_cuda.so: $(FAKE_CUDA_OBJECTS) $(BUILD)/obj/src/base/dtype.o
 $(FAKES)/libfake_nvrtc.so: $(BUILD)/obj/tests/fake_cuda/fake_compiler.o
 $(FAKES)/libfake_cublas.so: $(BUILD)/obj/tests/fake_cuda/fake_cublas.o

@@ -1,6 +1,5 @@
 # evidence.mk: digests of the sources that are not in the library, and the check of the attestations. The CPU engine of
 # an operation for an instruction set: the file for that set, and the files that all sets share.
-OPERATIONS   := $(shell sed -nE 's/^ATT_OPERATION\((.*)\)$$/\1/p' kernels/operations.def)
 isa_files     = $(wildcard src/$(1)/cpu/*_$(2).c)
 shared_files  = $(filter-out $(foreach isa,$(ISAS),$(call isa_files,$(1),$(isa))),$(wildcard src/$(1)/cpu/*.c)) src/cpu/pool.c
 DIGESTS      := $(BUILD)/obj/source_digests.o

@@ -9,8 +9,8 @@ PROPERTY_TESTS  := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/property/test_*.c)
 TEST_OBJECTS    := $(SUPPORT_OBJECTS) \
                    $(patsubst $(BUILD)/%,$(BUILD)/obj/%.o,$(UNIT_TESTS) $(PROPERTY_TESTS))
 
-# The tests for TSan: those in which more than one thread works.
-THREAD_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_threads test_backward_threads test_moe_threads test_pool test_cuda_module test_workers)
+# The tests for TSan: those in which more than one thread works; every operation's are in a file of their own.
+THREAD_TESTS    := $(filter %threads,$(UNIT_TESTS)) $(addprefix $(BUILD)/tests/unit/,test_pool test_cuda_module test_workers)
 
 $(BUILD)/libsupport.a: $(SUPPORT_OBJECTS)
 	@rm -f $@
@@ -90,7 +90,7 @@ sanitize:
 	@$(call asan_variant,allocator_may_return_null=1) test-core
 
 # The fakes compute whole problems; only the code that calls them is tested.
-$(addprefix $(BUILD)/obj/tests/fake_cuda/,fake_kernel.o fake_hopper.o fake_merge.o): ISA_CFLAGS := -O3 -fno-sanitize=all
+$(filter-out $(FAKE_DRIVER_OBJECTS) %/fake_backend.o,$(FAKE_CUDA_OBJECTS)): ISA_CFLAGS := -O3 -fno-sanitize=all
 
 tsan:
 	@ATTEST_INSTRUMENTED=1 $(STEADY) $(call variant,tsan,$(TSAN)) test-threads
