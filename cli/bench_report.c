@@ -205,7 +205,7 @@ static bool judge_rivals(const run *r, json_t *document, lab_message *why) {
                                                      {"rival", LAB_TABLE_LEFT},
                                                      {"against", LAB_TABLE_LEFT},
                                                      {"effect", LAB_TABLE_LEFT},
-                                                     {"verdict", LAB_TABLE_LEFT}};
+                                                     {"verdict", LAB_TABLE_VERDICT}};
     const size_t subjects = r->session->subject_count;
     const double minimum = r->session->options->minimum_effect;
     json_t *results = json_object_get(document, "results");

@@ -6,14 +6,15 @@
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "cli/session.h"
+#include "lab/base/screen.h"
 #include "lab/base/table.h"
 #include "lab/tune/ablate.h"
 
 static const lab_table_column columns[] = {
-    {"variant", LAB_TABLE_LEFT},    {"answer", LAB_TABLE_LEFT},
+    {"variant", LAB_TABLE_LEFT},    {"answer", LAB_TABLE_VERDICT},
     {"median us", LAB_TABLE_RIGHT}, {"95 % interval", LAB_TABLE_LEFT},
     {"change", LAB_TABLE_RIGHT},    {"95 % interval", LAB_TABLE_LEFT},
-    {"verdict", LAB_TABLE_LEFT},
+    {"verdict", LAB_TABLE_VERDICT},
 };
 
 static void put_time(lab_table *table, const lab_bench_case *c) {
@@ -63,9 +64,10 @@ static void put_bar(FILE *text, const char *name, double before, double now, dou
         bar[i] = i >= from && i < to ? mark : ' ';
     bar[BAR] = '\0';
     fprintf(text, "  %-18s |%s| %9.2f us", name, bar, now / 1e3);
-    if (verdict)
-        fprintf(text, "  %+6.1f %%  %s", 100.0 * verdict->effect,
-                lab_verdict_name(verdict->kind));
+    if (verdict) {
+        fprintf(text, "  %+6.1f %%  ", 100.0 * verdict->effect);
+        lab_put_verdict(text, lab_verdict_name(verdict->kind));
+    }
     fputc('\n', text);
 }
 
@@ -100,13 +102,17 @@ static void put_waterfall(FILE *text, const lab_ablation *a) {
     put_bar(text, name, before, a->cases[0].ns.median, most, a->last_judged ? &a->last : NULL);
 }
 
+static void put_failure(FILE *text, const char *step, const lab_verify_result *result) {
+    lab_put_verdict(text, cli_outcome_text(result));
+    fprintf(text, " %s: %s\n", step, result->message);
+}
+
 /* The failures, and the meaning of the names. */
 static void put_notes(FILE *text, const lab_ablation *a) {
     fputc('\n', text);
     for (size_t i = 0; i < a->count; i++)
         if (a->cases[i].verify.outcome != LAB_PASS)
-            fprintf(text, "%s %s: %s\n", cli_outcome_text(&a->cases[i].verify),
-                    a->steps[i].name, a->cases[i].verify.message);
+            put_failure(text, a->steps[i].name, &a->cases[i].verify);
     for (size_t i = 0; i < a->base.switch_count; i++)
         fprintf(text, "%-14s %s\n", a->base.switches[i], a->base.switch_texts[i]);
 }
@@ -182,7 +188,7 @@ static cli_exit ablate_all(cli_session *session) {
 static cli_exit list_switches(void) {
     static const lab_table_column list_columns[] = {{"kernel", LAB_TABLE_LEFT},
                                                     {"switch", LAB_TABLE_LEFT},
-                                                    {"what it does", LAB_TABLE_LEFT}};
+                                                    {"what it does", LAB_TABLE_REMARK}};
     lab_table *table = lab_table_create(list_columns, 3);
     const char *source, *name, *text;
     for (size_t i = 0; lab_switch_at(i, &source, &name, &text); i++) {

@@ -7,8 +7,9 @@
 #include "lab/evidence/audit.h"
 
 static const lab_table_column columns[] = {
-    {"saboteur", LAB_TABLE_LEFT}, {"what it does", LAB_TABLE_LEFT}, {"outcome", LAB_TABLE_LEFT},
-    {"by", LAB_TABLE_LEFT},       {"check", LAB_TABLE_LEFT},
+    {"saboteur", LAB_TABLE_LEFT},   {"what it does", LAB_TABLE_LEFT},
+    {"outcome", LAB_TABLE_VERDICT}, {"by", LAB_TABLE_LEFT},
+    {"check", LAB_TABLE_REMARK},
 };
 
 static void put_table(FILE *text, const lab_audit *audit) {

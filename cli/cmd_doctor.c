@@ -1,14 +1,18 @@
 /* cmd_doctor.c: attest doctor. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/session.h"
+#include "lab/base/screen.h"
 #include "lab/doctor/doctor.h"
 
 static void put_findings(FILE *text, const lab_doctor *doctor) {
     for (size_t i = 0; i < doctor->count; i++) {
         const lab_finding *f = &doctor->findings[i];
-        fprintf(text, "%-5s %-12s %s\n", lab_level_name(f->level), f->what, f->text);
+        const char *level = lab_level_name(f->level);
+        lab_put_verdict(text, level);
+        fprintf(text, "%*s %-12s %s\n", 5 - (int)strlen(level), "", f->what, f->text);
         if (*f->remedy)
             fprintf(text, "      %-12s remedy: %s\n", "", f->remedy);
     }

@@ -41,7 +41,6 @@ typedef struct contexts {
     att_device device;
     att_context *cpu; /* if the session's is on a GPU */
     lab_judgement judgement;
-    size_t columns; /* of the terminal; 0: no limit */
 } contexts;
 
 static bool query(const contexts *c, size_t i, att_kernel_info *kernel) {
@@ -68,9 +67,10 @@ static void describe_needs(const att_kernel_info *kernel, char *buf, size_t n) {
 /* Every kernel, whether or not it can run here. */
 static void put_kernels(FILE *text, const contexts *c) {
     static const lab_table_column columns[] = {
-        {"kernel", LAB_TABLE_LEFT},   {"device", LAB_TABLE_LEFT},     {"for", LAB_TABLE_LEFT},
-        {"needs", LAB_TABLE_LEFT},    {"available", LAB_TABLE_LEFT},  {"code", LAB_TABLE_LEFT},
-        {"evidence", LAB_TABLE_LEFT}, {"what it is", LAB_TABLE_LEFT},
+        {"kernel", LAB_TABLE_LEFT},    {"device", LAB_TABLE_LEFT},
+        {"for", LAB_TABLE_LEFT},       {"needs", LAB_TABLE_LEFT},
+        {"available", LAB_TABLE_LEFT}, {"code", LAB_TABLE_LEFT},
+        {"evidence", LAB_TABLE_LEFT},  {"what it is", LAB_TABLE_REMARK},
     };
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < att_context_kernel_count(c->own); i++) {
@@ -90,7 +90,7 @@ static void put_kernels(FILE *text, const contexts *c) {
         lab_table_cell(table, "%s", evidence);
         lab_table_cell(table, "%s", kernel.summary);
     }
-    lab_table_print_within(table, text, c->columns);
+    lab_table_print(table, text);
     lab_table_destroy(table);
 }
 
@@ -147,7 +147,7 @@ static void put_overview(FILE *text, const contexts *c) {
     static const lab_table_column columns[] = {
         {"kernels", LAB_TABLE_LEFT},  {"rows", LAB_TABLE_RIGHT},
         {"computes", LAB_TABLE_LEFT}, {"needs", LAB_TABLE_LEFT},
-        {"evidence", LAB_TABLE_LEFT}, {"what it is", LAB_TABLE_LEFT},
+        {"evidence", LAB_TABLE_LEFT}, {"what it is", LAB_TABLE_REMARK},
     };
     const size_t kernels = att_context_kernel_count(c->own);
     overview o = {.list = calloc(kernels, sizeof *o.list)};
@@ -168,7 +168,7 @@ static void put_overview(FILE *text, const contexts *c) {
         lab_table_cell(table, "%s", f->evidence);
         lab_table_cell(table, "%s", f->summary);
     }
-    lab_table_print_within(table, text, c->columns);
+    lab_table_print(table, text);
     lab_table_destroy(table);
     fprintf(
         text,
@@ -303,7 +303,6 @@ cli_exit cli_info(const cli_options *o) {
     lab_evidence evidence = {.count = 0};
     contexts c = {.own = NULL};
     cli_session_start(&session, o);
-    c.columns = session.columns;
     cli_exit result = cli_session_open(&session);
     att_context_info info = {.size = sizeof info};
     if (result == CLI_HOLDS && att_context_query(session.ctx[0], &info) != ATT_OK)

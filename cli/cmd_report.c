@@ -1,20 +1,12 @@
 /* cmd_report.c: attest report. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/sink.h"
-#include "cli/terminal.h"
 #include "lab/base/markup.h"
+#include "lab/base/screen.h"
 #include "lab/report/report_view.h"
-
-static bool wants_color(FILE *stream) {
-    const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
-    return isatty(fileno(stream)) && term && strcmp(term, "dumb") != 0 &&
-           (!no_color || !*no_color);
-}
 
 /* --format, or else the suffix of the file's name; the terminal if there is no file. A plot is
  * an SVG file with any name. */
@@ -61,7 +53,8 @@ static bool write_report(FILE *out, const cli_options *o, const char *format,
     else if (strcmp(format, "md") == 0)
         lab_report_markdown(out, report);
     else
-        lab_report_terminal(out, report, cli_columns(out, CLI_COLUMNS_USUAL), wants_color(out));
+        lab_report_terminal(out, report, lab_screen_columns(out, LAB_COLUMNS_USUAL),
+                            lab_screen_has_color(out));
     return true;
 }
 

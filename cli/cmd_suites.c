@@ -35,7 +35,7 @@ static void add(const char *name, void *state) {
 
 cli_exit cli_suites(const cli_options *o) {
     static const lab_table_column columns[] = {
-        {"suite", LAB_TABLE_LEFT}, {"problems", LAB_TABLE_RIGHT}, {"what", LAB_TABLE_LEFT}};
+        {"suite", LAB_TABLE_LEFT}, {"problems", LAB_TABLE_RIGHT}, {"what", LAB_TABLE_REMARK}};
     cli_session session;
     cli_session_start(&session, o);
     cli_exit result = cli_session_open_documents(&session);
@@ -44,7 +44,7 @@ cli_exit cli_suites(const cli_options *o) {
                      .table = lab_table_create(columns, sizeof columns / sizeof columns[0]),
                      .results = json_array()};
         lab_suite_each(add, &l);
-        lab_table_print_within(l.table, session.text, session.columns);
+        lab_table_print(l.table, session.text);
         lab_table_destroy(l.table);
         if (l.count == 0 && l.result == CLI_HOLDS) {
             cli_complain(o, "no suites found in $ATTEST_SUITES or beside the program");

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "lab/base/progress.h"
+#include "lab/base/screen.h"
 #include "lab/tune/tune.h"
 
 static const char default_output[] = "tuned.rows";
@@ -48,6 +49,13 @@ static void put_side(FILE *text, const char *name, const lab_bench_case *c) {
         fprintf(text, "%-8s not timed: %s\n", name, c->verify.message);
 }
 
+static void put_verdict(FILE *text, const lab_verdict *v) {
+    fputs("verdict  ", text);
+    lab_put_verdict(text, lab_verdict_name(v->kind));
+    fprintf(text, ": %+.1f %% [%+.1f, %+.1f] of the built-in row's time\n", 100.0 * v->effect,
+            100.0 * v->low, 100.0 * v->high);
+}
+
 static void put_result(FILE *text, const lab_tuning *t) {
     size_t refused = 0;
     for (size_t i = 0; i < t->trial_count; i++)
@@ -68,9 +76,7 @@ static void put_result(FILE *text, const lab_tuning *t) {
     put_side(text, "shipped", &t->final[0]);
     put_side(text, "tuned", &t->final[1]);
     if (t->judged)
-        fprintf(text, "verdict  %s: %+.1f %% [%+.1f, %+.1f] of the built-in row's time\n",
-                lab_verdict_name(t->verdict.kind), 100.0 * t->verdict.effect,
-                100.0 * t->verdict.low, 100.0 * t->verdict.high);
+        put_verdict(text, &t->verdict);
 }
 
 /* Only a faster row is kept. */

@@ -17,8 +17,8 @@
 #include "lab/verify/verify_json.h"
 
 static const lab_table_column columns[] = {
-    {"problem", LAB_TABLE_LEFT}, {"kernel", LAB_TABLE_LEFT}, {"error", LAB_TABLE_RIGHT},
-    {"of bar", LAB_TABLE_RIGHT}, {"result", LAB_TABLE_LEFT},
+    {"problem", LAB_TABLE_LEFT}, {"kernel", LAB_TABLE_LEFT},    {"error", LAB_TABLE_RIGHT},
+    {"of bar", LAB_TABLE_RIGHT}, {"result", LAB_TABLE_VERDICT},
 };
 
 /* The result of each subject on each problem. */

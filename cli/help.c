@@ -1,7 +1,7 @@
 /* help.c: prints the help. */
 #include "cli/help.h"
 
-#include "cli/terminal.h"
+#include "lab/base/screen.h"
 
 /* Lines of help are no longer than this, on any terminal. */
 enum { HELP_COLUMNS = 96, OPTION_COLUMN = 29 };
@@ -33,7 +33,7 @@ static const char shape_help[] =
     "                                 mask range=A:N ids weights counts\n";
 
 static size_t help_columns(FILE *stream) {
-    const size_t columns = cli_columns(stream, HELP_COLUMNS);
+    const size_t columns = lab_screen_columns(stream, HELP_COLUMNS);
     return columns < HELP_COLUMNS ? columns : HELP_COLUMNS;
 }
 
@@ -67,13 +67,13 @@ static void put_option(FILE *stream, const cli_option *option) {
     snprintf(left, sizeof left, "%s--%s%s%s", option->letter ? letter : "    ", option->name,
              *value && *value != '[' ? " " : "", value);
     fprintf(stream, "  %-26s ", left);
-    cli_put_wrapped(stream, option->help, OPTION_COLUMN, help_columns(stream));
+    lab_put_wrapped(stream, option->help, OPTION_COLUMN, help_columns(stream));
 }
 
 void cli_help_verb(FILE *stream, const cli_verb *verb) {
     fprintf(stream, "attest %s: %s\n\nusage: attest %s%s%s [OPTIONS]\n\n", verb->name,
             verb->summary, verb->name, *verb->arguments ? " " : "", verb->arguments);
-    cli_put_wrapped(stream, verb->detail, 0, help_columns(stream));
+    lab_put_wrapped(stream, verb->detail, 0, help_columns(stream));
     fputs("\noptions:\n", stream);
     for (size_t i = 0; i < cli_option_count; i++)
         if (cli_option_table[i].verbs & verb->bit)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/base/screen.h"
+
 static bool add_pattern(cli_refusals *r, const char *line) {
     char(*grown)[LAB_SPEC_MAX] = realloc(r->patterns, (r->count + 1) * sizeof *grown);
     if (!grown)
@@ -48,7 +50,9 @@ bool cli_refusals_expect(const cli_refusals *r, const cli_session *session,
     if (!r->given || result->outcome == LAB_FAIL ||
         (refused ? listed && result->status == ATT_E_UNSUPPORTED : !listed))
         return true;
-    fprintf(session->text, "\nFAIL %s\n  %s\n", line,
+    fputc('\n', session->text);
+    lab_put_verdict(session->text, "FAIL");
+    fprintf(session->text, " %s\n  %s\n", line,
             !refused ? "is served, though --refusals lists it"
             : listed ? "was not tried: not enough memory"
                      : "is refused, which --refusals does not list");

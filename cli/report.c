@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lab/base/screen.h"
+
 void cli_tally_add(cli_tally *tally, const lab_subject *subject,
                    const lab_verify_result *result) {
     if (result->outcome == LAB_PASS) {
@@ -33,7 +35,8 @@ cli_exit cli_tally_exit(const cli_tally *tally) {
 
 void cli_put_tally(const cli_session *session, const cli_tally *tally) {
     FILE *text = session->text;
-    fprintf(text, "\n%zu passed, %zu failed", tally->passed, tally->failed);
+    fprintf(text, "\n%zu passed, ", tally->passed);
+    cli_put_failed(text, tally->failed);
     if (tally->refused)
         fprintf(text, ", %zu refused", tally->refused);
     if (tally->declined)
@@ -41,6 +44,12 @@ void cli_put_tally(const cli_session *session, const cli_tally *tally) {
     if (tally->skipped)
         fprintf(text, ", %zu skipped for lack of memory", tally->skipped);
     fputc('\n', text);
+}
+
+void cli_put_failed(FILE *text, size_t failed) {
+    lab_screen_tint(text, failed ? LAB_TINT_BAD : LAB_TINT_GOOD);
+    fprintf(text, "%zu failed", failed);
+    lab_screen_tint(text, LAB_TINT_NONE);
 }
 
 const char *cli_outcome_text(const lab_verify_result *result) {
@@ -78,7 +87,9 @@ void cli_put_failure(const cli_session *session, size_t subject_index, const lab
     char line[LAB_SPEC_MAX], flags[768];
     lab_spec_print(spec, line, sizeof line);
     cli_format_flags(session, subject_index, flags, sizeof flags);
-    fprintf(session->text, "\n%s %s\n  %s\n", cli_outcome_text(result), line, result->message);
+    fputc('\n', session->text);
+    lab_put_verdict(session->text, cli_outcome_text(result));
+    fprintf(session->text, " %s\n  %s\n", line, result->message);
     const char *amx_f32 = getenv("ATTEST_AMX_F32"); /* affects the choice of kernels, and has no
                                                      * flag */
     const bool set = amx_f32 && *amx_f32;

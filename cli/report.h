@@ -26,6 +26,9 @@ void cli_tally_add(cli_tally *tally, const lab_subject *subject,
 cli_exit cli_tally_exit(const cli_tally *tally);
 void cli_put_tally(const cli_session *session, const cli_tally *tally);
 
+/* "3 failed", in the colour of what that means. */
+void cli_put_failed(FILE *text, size_t failed);
+
 /* "pass", "FAIL", "refused", "no memory". */
 const char *cli_outcome_text(const lab_verify_result *result);
 

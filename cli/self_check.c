@@ -125,7 +125,7 @@ static void find_minimum_effect(check *k) {
 static const lab_table_column columns[] = {
     {"problem", LAB_TABLE_LEFT},    {"kernel", LAB_TABLE_LEFT},   {"trial", LAB_TABLE_RIGHT},
     {"median us", LAB_TABLE_RIGHT}, {"samples", LAB_TABLE_RIGHT}, {"effect", LAB_TABLE_LEFT},
-    {"verdict", LAB_TABLE_LEFT},
+    {"verdict", LAB_TABLE_VERDICT},
 };
 
 static void put_table(const check *k) {

@@ -4,12 +4,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "cli/terminal.h"
 #include "cli/virtual_device.h"
 #include "lab/base/clean_text.h"
 #include "lab/base/machine.h"
+#include "lab/base/screen.h"
 #include "lab/plan/kernel_names.h"
 #include "lab/problem/suite.h"
 #include "lab/subject/peer_crash.h"
@@ -56,10 +55,8 @@ static FILE *text_stream(FILE *under) {
 void cli_session_start(cli_session *session, const cli_options *o) {
     const bool taken = is_stdout(o->json) || is_stdout(o->csv);
     FILE *under = taken ? stderr : stdout;
-    *session = (cli_session){
-        .options = o,
-        .text = text_stream(under),
-        .columns = isatty(fileno(under)) ? cli_columns(under, CLI_COLUMNS_USUAL) : 0};
+    *session = (cli_session){.options = o, .text = text_stream(under)};
+    lab_screen_open(session->text, under);
 }
 
 cli_exit cli_session_open_documents(cli_session *session) {

@@ -15,8 +15,7 @@
 
 typedef struct cli_session {
     const cli_options *options;
-    FILE *text;     /* for people: stdout, or stderr if stdout carries a document */
-    size_t columns; /* of the terminal that shows it; 0 if it is not a terminal */
+    FILE *text; /* for people: stdout, or stderr if stdout carries a document */
     cli_sink json, csv;
     att_context *ctx[CLI_ISA_MAX * CLI_KERNEL_MAX]; /* one per --isa and --kernel */
     size_t ctx_count;

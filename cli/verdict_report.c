@@ -12,7 +12,7 @@ static const lab_table_column columns[] = {
     {"problem", LAB_TABLE_LEFT},     {"kernel", LAB_TABLE_LEFT},
     {"A us", LAB_TABLE_RIGHT},       {"B us", LAB_TABLE_RIGHT},
     {"B against A", LAB_TABLE_LEFT}, {"p differ", LAB_TABLE_RIGHT},
-    {"p not same", LAB_TABLE_RIGHT}, {"verdict", LAB_TABLE_LEFT},
+    {"p not same", LAB_TABLE_RIGHT}, {"verdict", LAB_TABLE_VERDICT},
 };
 
 void cli_format_effect(const lab_verdict *v, char *buf, size_t n) {

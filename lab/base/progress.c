@@ -1,13 +1,12 @@
 /* progress.c: one line, rewritten in place, or a new one each minute. */
 #include "lab/base/progress.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "lab/base/clean_text.h"
 #include "lab/base/clock.h"
+#include "lab/base/screen.h"
 
 enum { BAR_WIDTH = 24, FALLBACK_COLUMNS = 80, REDRAW_NS = 50000000 };
 
@@ -18,15 +17,13 @@ static const double estimate_after = 2.0; /* seconds; earlier, a slow first step
 static const char erase_line[] = "\r\033[K";
 
 void lab_progress_start(lab_progress *bar, FILE *stream, const char *verb, size_t total) {
-    const char *term = getenv("TERM");
-    const char *no_color = getenv("NO_COLOR");
     *bar = (lab_progress){.stream = stream,
                           .verb = verb,
                           .total = total,
                           .start_ns = lab_clock_ns(),
                           .line_ns = minute_ns};
-    bar->live = isatty(fileno(stream)) && term && strcmp(term, "dumb") != 0;
-    bar->color = !no_color || !*no_color;
+    bar->live = lab_screen_is_live(stream);
+    bar->color = lab_screen_has_color(stream);
 }
 
 static int terminal_columns(FILE *stream) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lab/base/clean_text.h"
+#include "lab/base/screen.h"
 
 struct lab_table {
     const lab_table_column *columns;
@@ -89,88 +90,199 @@ static size_t column_width(const lab_table *table, size_t column) {
     return width;
 }
 
-/* Write `text` into `width` columns; a longer one is cut. */
-static void put(FILE *stream, const char *text, size_t width, lab_table_align align,
-                bool last) {
-    const size_t wide = lab_text_width(text);
-    if (wide > width) {
-        size_t bytes = 0;
-        for (size_t shown = 0; text[bytes]; bytes++) {
-            shown += ((unsigned char)text[bytes] & 0xc0) != 0x80;
-            if (shown == width)
-                break;
-        }
-        fprintf(stream, "%.*s\u2026", (int)bytes, text);
-    } else if (align == LAB_TABLE_RIGHT) {
-        fprintf(stream, "%*s%s", (int)(width - wide), "", text);
-    } else {
-        fprintf(stream, "%s%*s", text, last ? 0 : (int)(width - wide), "");
-    }
-    fputs(last ? "\n" : "  ", stream);
-}
+/* ------------------------------------------------------------------------------ layout */
 
-/* The columns to print, and how wide each is. */
+/* Later lines of a row are indented. A left column is not made narrower than NARROW_LEAST, and a
+ * remark is worth printing from REMARK_LEAST columns on. */
+enum { INDENT = 4, NARROW_LEAST = 16, REMARK_LEAST = 12 };
+
+/* Where a column is printed. */
+typedef struct place {
+    size_t width, line;
+} place;
+
 typedef struct layout {
-    size_t *widths;
-    size_t count;
+    const lab_table *table;
+    place *places;
+    size_t count; /* of the columns that are printed */
+    size_t lines; /* of a row */
 } layout;
 
-static void put_titles(const lab_table *table, const layout *l, FILE *stream) {
+static lab_table_kind kind_of(const layout *l, size_t column) {
+    return l->table->columns[column].kind;
+}
+
+static size_t total_width(const layout *l) {
+    size_t total = 0;
     for (size_t c = 0; c < l->count; c++)
-        put(stream, table->columns[c].title, l->widths[c], table->columns[c].align,
-            c + 1 == l->count);
+        total += l->places[c].width + (c ? 2 : 0);
+    return total;
+}
+
+static void cut_remark(layout *l, size_t columns) {
+    const size_t excess = total_width(l) - columns;
+    size_t *last = &l->places[l->count - 1].width;
+    if (l->count < 2 || kind_of(l, l->count - 1) != LAB_TABLE_REMARK)
+        return;
+    if (*last >= excess + REMARK_LEAST)
+        *last -= excess;
+    else
+        l->count--;
+}
+
+/* Take from the widest left column until the table fits; false if it cannot. */
+static bool narrow(layout *l, size_t columns) {
+    while (total_width(l) > columns) {
+        place *widest = NULL;
+        for (size_t c = 0; c < l->count; c++)
+            if (kind_of(l, c) == LAB_TABLE_LEFT && l->places[c].width > NARROW_LEAST &&
+                (!widest || l->places[c].width > widest->width))
+                widest = &l->places[c];
+        if (!widest)
+            return false;
+        widest->width--;
+    }
+    return true;
+}
+
+/* As many columns on each line as have room there. */
+static void fold(layout *l, size_t columns) {
+    size_t used = 0;
+    l->lines = 1;
     for (size_t c = 0; c < l->count; c++) {
-        for (size_t i = 0; i < l->widths[c]; i++)
+        const size_t width = column_width(l->table, c);
+        const size_t room = columns > INDENT + NARROW_LEAST ? columns - INDENT : NARROW_LEAST;
+        place *p = &l->places[c];
+        p->width = width < room ? width : room;
+        if (used && used + 2 + p->width > columns) {
+            l->lines++;
+            used = 0;
+        }
+        used += (used ? 2 : l->lines > 1 ? INDENT : 0) + p->width;
+        p->line = l->lines - 1;
+    }
+}
+
+static void fit(layout *l, size_t columns) {
+    for (size_t c = 0; c < l->count; c++)
+        l->places[c].width = column_width(l->table, c);
+    if (columns && total_width(l) > columns)
+        cut_remark(l, columns);
+    if (columns && total_width(l) > columns && !narrow(l, columns))
+        fold(l, columns);
+}
+
+/* ------------------------------------------------------------------------------- cells */
+
+/* The bytes of the first `columns` characters. */
+static size_t bytes_of(const char *text, size_t columns) {
+    size_t bytes = 0;
+    for (; columns > 0; columns--)
+        do
+            bytes++;
+        while (((unsigned char)text[bytes] & 0xc0) == 0x80);
+    return bytes;
+}
+
+/* The bytes of `text` that are printed in `width` columns: all, or up to the last good place to
+ * break. */
+static size_t piece(const char *text, size_t width) {
+    size_t bytes = 0, good = 0;
+    for (size_t shown = 0; text[bytes]; shown++) {
+        if (shown == width)
+            return text[bytes] == ' ' || !good ? bytes : good;
+        const bool breaks = strchr(" ,_", text[bytes]);
+        bytes += bytes_of(text + bytes, 1);
+        good = breaks ? bytes : good;
+    }
+    return bytes;
+}
+
+/* Print what fits the column, and step over it; the rest of a remark is dropped. */
+static void put(FILE *stream, const char **text, size_t width, lab_table_kind kind, bool last) {
+    const char *start = *text;
+    const bool cut = kind == LAB_TABLE_REMARK && lab_text_width(start) > width;
+    size_t bytes = cut ? bytes_of(start, width - 1) : piece(start, width);
+    const char *rest = cut ? "" : start + bytes;
+    *text = rest + strspn(rest, " ");
+    while (*rest && bytes > 1 && start[bytes - 1] == ' ')
+        bytes--;
+    char *shown;
+    if (asprintf(&shown, "%.*s%s", (int)bytes, start, cut ? "\u2026" : "") < 0)
+        return;
+    const int blank = (int)(width - lab_text_width(shown));
+    if (kind == LAB_TABLE_RIGHT)
+        fprintf(stream, "%*s", blank, "");
+    if (kind == LAB_TABLE_VERDICT)
+        lab_put_verdict(stream, shown);
+    else
+        fputs(shown, stream);
+    if (!last)
+        fprintf(stream, "%*s  ", kind == LAB_TABLE_RIGHT ? 0 : blank, "");
+    free(shown);
+}
+
+/* The number of columns up to the last one on that line that has text left; 0: none has. */
+static size_t columns_left(const layout *l, const char *const *texts, size_t line) {
+    size_t end = l->count;
+    while (end > 0 && (l->places[end - 1].line != line || !*texts[end - 1]))
+        end--;
+    return end;
+}
+
+/* Print a row of texts, which are used up; a line of it that would be empty is left out. */
+static void put_row(const layout *l, const char **texts, FILE *stream) {
+    bool empty = true;
+    for (size_t line = 0; line < l->lines; line++) {
+        size_t end;
+        for (; (end = columns_left(l, texts, line)) > 0; empty = false) {
+            fprintf(stream, "%*s", line ? INDENT : 0, "");
+            for (size_t c = 0; c < end; c++)
+                if (l->places[c].line == line)
+                    put(stream, &texts[c], l->places[c].width, kind_of(l, c), c + 1 == end);
+            fputc('\n', stream);
+        }
+    }
+    if (empty)
+        fputc('\n', stream);
+}
+
+static void put_rule(const layout *l, size_t columns, FILE *stream) {
+    for (size_t c = 0; c < l->count && l->lines == 1; c++) {
+        for (size_t i = 0; i < l->places[c].width; i++)
             fputc('-', stream);
         fputs(c + 1 == l->count ? "\n" : "  ", stream);
     }
-}
-
-/* Print the row whose cells begin at `start`, up to its last cell that is not empty. */
-static void put_row(const lab_table *table, const layout *l, size_t start, FILE *stream) {
-    size_t cells = table->cell_count - start;
-    cells = cells < l->count ? cells : l->count;
-    while (cells > 1 && !*cell_text(table, start + cells - 1))
-        cells--;
-    for (size_t c = 0; c < cells; c++)
-        put(stream, cell_text(table, start + c), l->widths[c], table->columns[c].align,
-            c + 1 == cells);
-}
-
-/* Make the table fit by its last column, which is worth printing from LAST_LEAST columns on. */
-static void fit(layout *l, size_t columns) {
-    enum { LAST_LEAST = 12 };
-    size_t total = 0;
-    for (size_t c = 0; c < l->count; c++)
-        total += l->widths[c] + (c ? 2 : 0);
-    if (!columns || total <= columns || l->count < 2)
-        return;
-    size_t *last = &l->widths[l->count - 1];
-    if (*last >= total - columns + LAST_LEAST)
-        *last -= total - columns;
-    else
-        l->count--;
+    for (size_t i = 0; i < columns && l->lines > 1; i++)
+        fputs(i + 1 == columns ? "-\n" : "-", stream);
 }
 
 void lab_table_print_within(const lab_table *table, FILE *stream, size_t columns) {
     if (!table)
         return;
-    layout l = {calloc(table->column_count, sizeof *l.widths), table->column_count};
-    if (!l.widths) {
+    const size_t count = table->column_count;
+    layout l = {table, calloc(count, sizeof *l.places), count, 1};
+    const char **texts = calloc(count, sizeof *texts);
+    if (l.places && texts) {
+        fit(&l, columns);
+        for (size_t c = 0; c < count; c++)
+            texts[c] = table->columns[c].title;
+        put_row(&l, texts, stream);
+        put_rule(&l, columns, stream);
+        for (size_t start = 0; start < table->cell_count; start += count) {
+            for (size_t c = 0; c < count; c++)
+                texts[c] = start + c < table->cell_count ? cell_text(table, start + c) : "";
+            put_row(&l, texts, stream);
+        }
+    } else {
         fputs("(no memory for the table)\n", stream);
-        return;
     }
-    for (size_t c = 0; c < table->column_count; c++)
-        l.widths[c] = column_width(table, c);
-    fit(&l, columns);
-    put_titles(table, &l, stream);
-    for (size_t start = 0; start < table->cell_count; start += table->column_count)
-        put_row(table, &l, start, stream);
     if (table->lost_cells)
         fputs("(cells are missing: memory ran out)\n", stream);
-    free(l.widths);
+    free(l.places);
+    free(texts);
 }
 
 void lab_table_print(const lab_table *table, FILE *stream) {
-    lab_table_print_within(table, stream, 0);
+    lab_table_print_within(table, stream, lab_screen_width(stream));
 }

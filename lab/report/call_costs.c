@@ -7,6 +7,7 @@
 
 #include "lab/base/json.h"
 #include "lab/base/json_node.h"
+#include "lab/base/screen.h"
 #include "lab/base/table.h"
 #include "lab/report/python_goals.h"
 
@@ -35,16 +36,18 @@ static bool least_of(double *out, const lab_node *object, const char *samples,
 static bool judge_cpu(lab_python_judge *j, const lab_node *cpu) {
     static const lab_table_column columns[] = {
         {"framework", LAB_TABLE_LEFT},  {"problem", LAB_TABLE_LEFT},  {"C us", LAB_TABLE_RIGHT},
-        {"Python us", LAB_TABLE_RIGHT}, {"more us", LAB_TABLE_RIGHT}, {"", LAB_TABLE_LEFT}};
+        {"Python us", LAB_TABLE_RIGHT}, {"more us", LAB_TABLE_RIGHT}, {"", LAB_TABLE_VERDICT}};
     const lab_node rows = lab_node_member(cpu, "rows");
     double import_ms = 0.0;
     if (!least_of(&import_ms, cpu, "import_samples_ms", "import_ms", j->why) ||
         !lab_node_is_array(&rows, j->why))
         return false;
-    fprintf(j->text, "import attest: %.1f ms (must be at most %.0f): %s\n", import_ms,
-            import_most_ms,
-            lab_python_word(lab_python_at_most(j, "milliseconds of an import", import_ms,
-                                               import_most_ms, "")));
+    fprintf(j->text, "import attest: %.1f ms (must be at most %.0f): ", import_ms,
+            import_most_ms);
+    lab_put_verdict(
+        j->text, lab_python_word(lab_python_at_most(j, "milliseconds of an import", import_ms,
+                                                    import_most_ms, "")));
+    fputc('\n', j->text);
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     bool ok = true;
     for (size_t i = 0; ok && i < json_array_size(rows.value); i++) {
@@ -133,7 +136,7 @@ static bool judge_gpu(lab_python_judge *j, const lab_node *gpu) {
                                                {"empty", LAB_TABLE_RIGHT},
                                                {"own", LAB_TABLE_RIGHT},
                                                {"eager ratio", LAB_TABLE_RIGHT},
-                                               {"", LAB_TABLE_LEFT}};
+                                               {"", LAB_TABLE_VERDICT}};
     const lab_node rows = lab_node_member(gpu, "rows");
     const char *name = "";
     if (!lab_node_text_maybe(gpu, "gpu", &name, j->why) || !lab_node_is_array(&rows, j->why))

@@ -1,8 +1,10 @@
 /* standing_view.c: timings with their rivals, goals and cliffs, as text and as JSON. */
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lab/base/json.h"
+#include "lab/base/screen.h"
 #include "lab/base/table.h"
 #include "lab/report/standing.h"
 #include "lab/report/report_view.h"
@@ -91,7 +93,7 @@ void lab_standing_table(FILE *out, const lab_report *r) {
         {"attest [95 %]", LAB_TABLE_RIGHT}, {"TFLOP/s", LAB_TABLE_RIGHT},
         {"% of", LAB_TABLE_LEFT},           {"rival", LAB_TABLE_LEFT},
         {"its time", LAB_TABLE_RIGHT},      {"times its speed [95 %]", LAB_TABLE_RIGHT},
-        {"attest is", LAB_TABLE_LEFT}};
+        {"attest is", LAB_TABLE_VERDICT}};
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < r->timing_count; i++)
         if (r->timings[i].ours && !lab_standing_is_old(r, &r->timings[i]))
@@ -109,6 +111,17 @@ void lab_standing_table(FILE *out, const lab_report *r) {
 
 /* --------------------------------------------------------------------------- verdicts */
 
+/* A line that ends in the outcome. */
+__attribute__((format(printf, 3, 4))) static void put_outcome(FILE *out, bool holds,
+                                                              const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    vfprintf(out, format, list);
+    va_end(list);
+    lab_put_verdict(out, holds ? "holds" : "MISSED");
+    fputc('\n', out);
+}
+
 void lab_standing_lines(FILE *out, const lab_standing *j) {
     char label[512];
     lab_report_tally *tallies;
@@ -125,16 +138,16 @@ void lab_standing_lines(FILE *out, const lab_standing *j) {
     }
     free(tallies);
     if (j->wrong)
-        fprintf(out, "%zu answers of attest were wrong or refused: MISSED\n", j->wrong);
+        put_outcome(out, false, "%zu answers of attest were wrong or refused: ", j->wrong);
     for (size_t i = 0; i < j->goal_count; i++) {
         const lab_goal *g = &j->goals[i];
-        fprintf(out, "%s: %.3f (must be at %s %.2f)%s%s: %s\n", g->text, g->found,
-                g->at_most ? "most" : "least", g->wanted, *g->at ? ", " : "", g->at,
-                g->holds ? "holds" : "MISSED");
+        put_outcome(out, g->holds, "%s: %.3f (must be at %s %.2f)%s%s: ", g->text, g->found,
+                    g->at_most ? "most" : "least", g->wanted, *g->at ? ", " : "", g->at);
     }
     if (j->swept)
-        fprintf(out, "sweep (%s): %zu of %zu points fall below their neighbours: %s\n", j->mode,
-                j->cliff_count, j->swept, j->cliff_count ? "MISSED" : "holds");
+        put_outcome(out, j->cliff_count == 0,
+                    "sweep (%s): %zu of %zu points fall below their neighbours: ", j->mode,
+                    j->cliff_count, j->swept);
     for (size_t i = 0; i < j->cliff_count; i++)
         fprintf(out, "    %s: %.0f %% below its neighbour\n",
                 lab_report_label(label, sizeof label, &j->report->timings[j->cliffs[i].timing]),

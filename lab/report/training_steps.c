@@ -103,7 +103,7 @@ static bool judge_models(lab_python_judge *j, const lab_node *rows) {
                                                {"attest / sdpa", LAB_TABLE_RIGHT},
                                                {"losses apart", LAB_TABLE_RIGHT},
                                                {"passed on", LAB_TABLE_RIGHT},
-                                               {"", LAB_TABLE_LEFT}};
+                                               {"", LAB_TABLE_VERDICT}};
     if (!lab_node_is_array(rows, j->why))
         return false;
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);
@@ -122,7 +122,7 @@ static bool judge_calls(lab_python_judge *j, const lab_node *rows, bool gpu) {
     static const lab_table_column columns[] = {
         {"forward and backward", LAB_TABLE_LEFT}, {"sdpa us", LAB_TABLE_RIGHT},
         {"attest us", LAB_TABLE_RIGHT},           {"autograd us", LAB_TABLE_RIGHT},
-        {"attest / sdpa", LAB_TABLE_RIGHT},       {"", LAB_TABLE_LEFT}};
+        {"attest / sdpa", LAB_TABLE_RIGHT},       {"", LAB_TABLE_VERDICT}};
     if (!lab_node_is_array(rows, j->why))
         return false;
     lab_table *table = lab_table_create(columns, sizeof columns / sizeof columns[0]);

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# test_terminal.sh: untrusted text never reaches a terminal with its control codes.
+# test_terminal.sh: untrusted text never reaches a terminal with its control codes; tables fit the terminal, and verdicts
+# have their colours there and nowhere else.
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -74,4 +75,62 @@ fi
 check 'a plug-in is built' "${CC:-cc}" -shared -fPIC -I"$root/include" -DBAD_TERMINAL -o evil.so "$root/tests/peers/bad_peer.c"
 clean 'what a plug-in says' 1 verify b1h1s8d8,f32 --peer ./evil.so
 check 'and it cannot pass for a line of ours' bash -c '! grep -q "^99 passed" .out'
+
+# Tables and colours on a terminal of 80 columns.
+on_terminal() { # on_terminal ARGUMENT...: stdout is the terminal, and goes to .drawn; without colours to .plain
+    TERM=${terminal:-xterm} python3 "$tests_folder/terminal.py" 80 "$@" >.drawn
+    local status=$?
+    sed $'s/\e\\[[0-9;]*m//g' .drawn >.plain
+    return $status
+}
+cat >wrong.c <<'C'
+double exp(double x);
+float expf(float x);
+double exp(double x) { return x == 0.0 ? 1.0 : 0.5; }
+float expf(float x) { return x == 0.0f ? 1.0f : 0.5f; }
+C
+check 'a wrong exp for the oracle is built' "${CC:-cc}" -shared -fPIC -fno-builtin -o wrong.so wrong.c
+green=$'\e[32m' red=$'\e[1;31m' yellow=$'\e[33m' none=$'\e[0m'
+
+# shellcheck disable=SC2317 # reached through `check`
+fits() { # fits: no line of the table, which ends at the first empty line, is wider than the terminal
+    test "$(sed '/^$/,$d; /^must: /d' .plain | LC_ALL=C.UTF-8 wc -L)" -le 80
+}
+wide=b1h4s128sk96d64,causal=bottom-right,window=16:0,softcap=30,lse
+check 'verify on a terminal' on_terminal verify $wide b1h1s8d8,f32 --device cpu
+check 'its table fits' fits
+check 'a problem that is too long goes on below' grep -qx 'softcap=30,lse' .plain
+check 'a pass is green' grep -qF "${green}pass$none" .drawn
+check 'and so are no failures' grep -qF "${green}0 failed$none" .drawn
+on_terminal verify b1h1s1d300
+check 'a refusal is yellow' grep -qF "${yellow}refused$none b1h1s1d300" .drawn
+LD_PRELOAD=$scratch/wrong.so on_terminal verify b1h2s16d8,f32 --device cpu
+check 'a failure is red' grep -qF "${red}FAIL$none b1h2s16d8" .drawn
+on_terminal judge "$root/evidence/h200/gpu_vs_torch.json"
+check 'the table of judge fits' fits
+check 'faster is green' grep -qF "${green}FASTER$none" .drawn
+check 'slower is red' grep -qF "${red}SLOWER$none" .drawn
+for results in python_calls training; do
+    on_terminal judge "$root/evidence/h200/$results.json"
+    check "the table of $results fits" fits
+done
+on_terminal compare good.json good.json
+check 'the table of compare fits' fits
+check 'compare has the same rows elsewhere' bash -c 'attest compare good.json good.json | grep -q "^b1h1s8d8,.*AMBIGUOUS$\|^b1h1s8d8,.*SAME$"'
+on_terminal plan b4h16s4096d128,bf16,causal --device h200 --all
+check 'the tables of plan fit' test "$(grep -E '^(kernel|tile|fwd_|m[0-9]+n)' .plain | wc -L)" -le 80
+on_terminal info --all
+check 'the table of info --all fits' test "$(grep -E '^ *(kernel|evidence|fwd_|decode_)' .plain | wc -L)" -le 80
+on_terminal doctor --device cpu
+check "doctor's levels are coloured" grep -qE "^${green//[/\\[}ok${none//[/\\[} +" .drawn
+on_terminal certify --check --evidence "$root/evidence"
+check 'no failed statement is green' grep -qF "${green}0 failed$none" .drawn
+
+terminal=dumb on_terminal verify b1h1s8d8,f32 --device cpu
+check 'a dumb terminal has no colours' cmp .drawn .plain
+NO_COLOR=1 on_terminal verify b1h1s8d8,f32 --device cpu
+check 'NO_COLOR: neither has this one' cmp .drawn .plain
+attest judge "$root/evidence/h200/gpu_vs_torch.json" >.out
+check 'a pipe gets whole lines' grep -qE '^b[^ ]+ +fwd_[^ ]+ .*PyTorch.* (FASTER|SLOWER)$' .out
+check 'and no colours' bash -c "! grep -q \$'\e' .out"
 finish

@@ -40,7 +40,7 @@ static void test_table__cells_of_any_width__line_up(void **state) {
 /* The text of a table of two columns, the second 20 wide, in at most `columns` columns. */
 static char *print_within(size_t columns) {
     static const lab_table_column titles[] = {{"name", LAB_TABLE_LEFT},
-                                              {"what it is", LAB_TABLE_LEFT}};
+                                              {"what it is", LAB_TABLE_REMARK}};
     lab_table *table = lab_table_create(titles, 2);
     lab_table_cell(table, "a");
     lab_table_cell(table, "µ2345678901234567890");
@@ -75,6 +75,50 @@ static void test_table__wider_than_terminal__last_column_is_cut(void **state) {
         assert_string_equal(text, cases[i].text);
         free(text);
     }
+}
+
+/* A table of a problem, a number and a verdict, in at most `columns` columns. */
+static char *print_verdicts(size_t columns) {
+    static const lab_table_column titles[] = {
+        {"problem", LAB_TABLE_LEFT}, {"time", LAB_TABLE_RIGHT}, {"verdict", LAB_TABLE_VERDICT}};
+    lab_table *table = lab_table_create(titles, 3);
+    lab_table_cell(table, "b1h4s128d64,causal,µ_softcap");
+    lab_table_cell(table, "1.25 us");
+    lab_table_cell(table, "SLOWER");
+    for (int blank = 0; blank < 2; blank++)
+        lab_table_cell(table, "%s", "");
+    lab_table_cell(table, "SAME");
+    char *text = NULL;
+    size_t length;
+    FILE *stream = open_memstream(&text, &length);
+    lab_table_print_within(table, stream, columns);
+    fclose(stream);
+    lab_table_destroy(table);
+    return text;
+}
+
+static void test_table__wider_than_terminal__left_column_wraps(void **state) {
+    (void)state;
+    char *text = print_verdicts(40);
+    assert_string_equal(text, "problem                    time  verdict\n"
+                              "----------------------  -------  -------\n"
+                              "b1h4s128d64,causal,µ_   1.25 us  SLOWER\n"
+                              "softcap\n"
+                              "                                 SAME\n");
+    free(text);
+}
+
+static void test_table__much_wider_than_terminal__row_takes_lines(void **state) {
+    (void)state;
+    char *text = print_verdicts(31);
+    assert_string_equal(text, "problem\n"
+                              "       time  verdict\n"
+                              "-------------------------------\n"
+                              "b1h4s128d64,causal,µ_\n"
+                              "softcap\n"
+                              "    1.25 us  SLOWER\n"
+                              "             SAME\n");
+    free(text);
 }
 
 static void test_table__null__is_taken(void **state) {
@@ -123,6 +167,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table__cells_of_any_width__line_up),
         cmocka_unit_test(test_table__wider_than_terminal__last_column_is_cut),
+        cmocka_unit_test(test_table__wider_than_terminal__left_column_wraps),
+        cmocka_unit_test(test_table__much_wider_than_terminal__row_takes_lines),
         cmocka_unit_test(test_table__null__is_taken),
         cmocka_unit_test(test_text_width__utf8__counts_characters),
         cmocka_unit_test(test_suggest__near__is_found),
