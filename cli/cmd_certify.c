@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/evidence_report.h"
+#include "cli/report.h"
 #include "cli/session.h"
 #include "lab/base/interrupt.h"
 #include "lab/base/json.h"
@@ -25,11 +26,17 @@
 static cli_exit put_judgement(cli_session *session, const lab_evidence *evidence,
                               const lab_judgement *judgement) {
     const cli_options *o = session->options;
-    const size_t failed = cli_put_faults(session->text, judgement);
+    char *folder = realpath(evidence->folder, NULL);
+    if (folder)
+        fprintf(session->text, "evidence: %s\n", folder);
+    free(folder);
+    const size_t failed = cli_put_faults(session->text, judgement, evidence->folder);
     cli_put_standings(session->text, judgement);
     if (judgement->count == 0 && failed == 0)
         fprintf(session->text, "no evidence found, and none is required\n");
-    fprintf(session->text, "%zu checked, %zu failed\n", judgement->count, failed);
+    fprintf(session->text, "%zu checked, ", judgement->count);
+    cli_put_failed(session->text, failed);
+    fputc('\n', session->text);
     json_t *document = lab_json_document("attest-evidence-1", NULL);
     json_object_set_new(document, "folder", json_string(evidence->folder));
     json_object_set_new(document, "kernels", cli_evidence_array(judgement, NULL));

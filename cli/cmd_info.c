@@ -9,6 +9,7 @@
 #include "cli/session.h"
 #include "lab/base/machine.h"
 #include "lab/base/table.h"
+#include "lab/evidence/place.h"
 #include "lab/problem/spec_names.h"
 
 /* Are there kernels for `isa` that serve only where unattested ones are allowed? */
@@ -39,7 +40,8 @@ static void put_instruction_sets(FILE *text, const att_context *ctx,
 typedef struct contexts {
     const att_context *own; /* the session's */
     att_device device;
-    att_context *cpu; /* if the session's is on a GPU */
+    att_context *cpu;                  /* if the session's is on a GPU */
+    char cpu_place[96], gpu_place[96]; /* the devices of this machine, as evidence names them */
     lab_judgement judgement;
 } contexts;
 
@@ -106,10 +108,11 @@ typedef struct overview {
     int count, elsewhere_gpu, elsewhere_cpu, rungs;
 } overview;
 
-/* "fwd_sm90_small" of fwd_sm90_small_f16_d64_m64n64s4w8; a user's row is its own family. */
+/* "fwd_sm90_small" of fwd_sm90_small_f16_d64_m64n64s4w8. On a CPU, where "bf16" in a name is an
+ * instruction set, every kernel is its own family, and so is a user's row. */
 static void name_family(char *name, size_t n, const att_kernel_info *kernel) {
     snprintf(name, n, "%s", kernel->id);
-    if (kernel->user)
+    if (kernel->user || kernel->device != ATT_DEVICE_CUDA)
         return;
     for (char *word = strchr(name, '_'); word; word = strchr(word + 1, '_'))
         if (strncmp(word, "_f16", 4) == 0 || strncmp(word, "_bf16", 5) == 0 ||
@@ -130,7 +133,9 @@ static void add_kernel(overview *o, const contexts *c, const att_kernel_info *ke
     family f = {.operation = kernel->operation, .summary = kernel->summary};
     name_family(f.name, sizeof f.name, kernel);
     describe_needs(kernel, f.needs, sizeof f.needs);
-    cli_evidence_summary(&c->judgement, kernel->id, f.evidence, sizeof f.evidence);
+    cli_evidence_here(&c->judgement,
+                      kernel->device == ATT_DEVICE_CUDA ? c->gpu_place : c->cpu_place,
+                      kernel->id, f.evidence, sizeof f.evidence);
     cli_evidence_targets(kernel, f.evidence, sizeof f.evidence);
     int i = 0;
     while (i < o->count && strcmp(o->list[i].name, f.name) != 0)
@@ -290,7 +295,8 @@ static cli_exit put_info(cli_session *session, const att_context_info *info, con
     fputc('\n', text);
     if (c->judgement.count == 0)
         fputs("no evidence found; 'attest certify' creates it\n", text);
-    cli_put_standings(text, &c->judgement);
+    const char *const places[] = {c->cpu_place, c->gpu_place};
+    cli_put_standings_here(text, &c->judgement, places, *c->gpu_place ? 2 : 1);
     json_t *document = lab_json_document("attest-info-1", session->ctx[0]);
     json_object_set_new(document, "gpus", gpus);
     json_object_set_new(document, "kernels", kernels_array(c));
@@ -312,7 +318,9 @@ cli_exit cli_info(const cli_options *o) {
     if (result == CLI_HOLDS) {
         c.own = session.ctx[0];
         c.device = info.device;
+        lab_place_cpu(info.name, info.isa_machine, c.cpu_place, sizeof c.cpu_place);
         if (info.device == ATT_DEVICE_CUDA) {
+            lab_place_name(info.gpu_name, c.gpu_place, sizeof c.gpu_place);
             const att_context_options options = {
                 .size = sizeof options, .device = ATT_DEVICE_CPU, .threads = 1};
             att_context_create(&c.cpu, &options);

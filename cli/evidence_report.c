@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "lab/base/screen.h"
+
 void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char *buf,
                        size_t n) {
     size_t used = 0;
@@ -15,22 +17,14 @@ void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char 
     }
 }
 
-void cli_evidence_summary(const lab_judgement *judgement, const char *kernel, char *buf,
-                          size_t n) {
-    size_t counts[LAB_STANDINGS] = {0}, devices = 0, used = 0;
-    for (size_t i = 0; i < judgement->count; i++)
-        if (strcmp(judgement->list[i].kernel, kernel) == 0) {
-            counts[judgement->list[i].standing]++;
-            devices++;
-        }
-    if (devices < 2) {
-        cli_evidence_cell(judgement, kernel, buf, n);
-        return;
+void cli_evidence_here(const lab_judgement *judgement, const char *place, const char *kernel,
+                       char *buf, size_t n) {
+    snprintf(buf, n, "none here");
+    for (size_t i = 0; i < judgement->count; i++) {
+        const lab_judged *j = &judgement->list[i];
+        if (strcmp(j->place, place) == 0 && strcmp(j->kernel, kernel) == 0)
+            snprintf(buf, n, "%s", lab_standing_name(j->standing));
     }
-    for (int s = 0; s < LAB_STANDINGS && used < n; s++)
-        if (counts[s])
-            used += (size_t)snprintf(buf + used, n - used, "%s%zu %s", used ? ", " : "",
-                                     counts[s], lab_standing_name((lab_standing)s));
 }
 
 void cli_evidence_targets(const att_kernel_info *kernel, char *buf, size_t n) {
@@ -72,52 +66,117 @@ json_t *cli_evidence_files(const lab_judgement *judgement) {
 }
 
 /* Counts for a device: the kernels of each standing, and those whose files are signed. */
-static void put_device(FILE *text, const lab_judgement *judgement, size_t first, size_t end) {
-    size_t counts[LAB_STANDINGS] = {0}, is_signed = 0, files = 0;
-    for (size_t i = first; i < end; i++) {
+typedef struct tally {
+    const char *place;
+    size_t kernels, of[LAB_STANDINGS], files, is_signed;
+} tally;
+
+/* Count the kernels of the device whose first one is `first`; returns the first of the next. */
+static size_t count_device(tally *t, const lab_judgement *judgement, size_t first) {
+    size_t i = first;
+    *t = (tally){.place = judgement->list[first].place};
+    for (; i < judgement->count && strcmp(judgement->list[i].place, t->place) == 0; i++) {
         const lab_exhibit *e = judgement->list[i].exhibit;
-        counts[judgement->list[i].standing]++;
-        files += e != NULL;
-        is_signed += e && e->is_signed;
+        t->kernels++;
+        t->of[judgement->list[i].standing]++;
+        t->files += e != NULL;
+        t->is_signed += e && e->is_signed;
     }
-    fprintf(text, "%s: %zu kernel%s", judgement->list[first].place, end - first,
-            end - first == 1 ? "" : "s");
+    return i;
+}
+
+static void put_counts(FILE *text, const tally *t, const char *separator) {
     for (int s = 0; s < LAB_STANDINGS; s++)
-        if (counts[s])
-            fprintf(text, ", %zu %s", counts[s], lab_standing_name((lab_standing)s));
-    if (files && is_signed == 0)
+        if (t->of[s]) {
+            fprintf(text, "%s%zu %s", separator, t->of[s], lab_standing_name((lab_standing)s));
+            separator = ", ";
+        }
+}
+
+static void put_device(FILE *text, const tally *t) {
+    fprintf(text, "%s: %zu kernel%s", t->place, t->kernels, t->kernels == 1 ? "" : "s");
+    put_counts(text, t, ", ");
+    if (t->files && t->is_signed == 0)
         fputs("; unsigned: this shows what was measured, not by whom", text);
-    else if (files)
-        fprintf(text, "; %zu of %zu files signed", is_signed, files);
+    else if (t->files)
+        fprintf(text, "; %zu of %zu files signed", t->is_signed, t->files);
     fputc('\n', text);
 }
 
-size_t cli_put_faults(FILE *text, const lab_judgement *judgement) {
+/* Write a message without the folder's name before the paths in it. */
+static void put_relative(FILE *text, const char *message, const char *folder) {
+    const size_t length = strlen(folder);
+    for (const char *at = message; *at;) {
+        const bool begins = at == message || at[-1] == ' ';
+        if (begins && length && strncmp(at, folder, length) == 0 && at[length] == '/')
+            at += length + 1;
+        else
+            fputc(*at++, text);
+    }
+    fputc('\n', text);
+}
+
+static void put_word(FILE *text, bool fails) {
+    lab_put_verdict(text, fails ? "FAIL" : "note");
+}
+
+size_t cli_put_faults(FILE *text, const lab_judgement *judgement, const char *folder) {
     size_t failed = 0;
     for (size_t i = 0; i < judgement->file_count; i++) {
         const lab_judged_file *f = &judgement->files[i];
         failed += f->fails;
-        if (f->fails || f->why.text[0])
-            fprintf(text, "%s %s: %s\n", f->fails ? "FAIL" : "note", f->name, f->why.text);
+        if (!f->fails && !f->why.text[0])
+            continue;
+        put_word(text, f->fails);
+        fprintf(text, " %s: ", f->name);
+        put_relative(text, f->why.text, folder);
     }
     for (size_t i = 0; i < judgement->count; i++) {
         const lab_judged *j = &judgement->list[i];
         const bool fails = lab_judged_fails(j);
         failed += fails;
-        if (fails || j->why.text[0])
-            fprintf(text, "%s %-8s %s: %s: %s\n", fails ? "FAIL" : "note", j->place, j->kernel,
-                    lab_standing_name(j->standing), j->why.text);
+        if (!fails && !j->why.text[0])
+            continue;
+        put_word(text, fails);
+        fprintf(text, " %-8s %s: %s: ", j->place, j->kernel, lab_standing_name(j->standing));
+        put_relative(text, j->why.text, folder);
     }
     return failed;
 }
 
 void cli_put_standings(FILE *text, const lab_judgement *judgement) {
-    for (size_t first = 0; first < judgement->count;) {
-        size_t end = first;
-        while (end < judgement->count &&
-               strcmp(judgement->list[end].place, judgement->list[first].place) == 0)
-            end++;
-        put_device(text, judgement, first, end);
-        first = end;
+    tally t;
+    for (size_t i = 0; i < judgement->count;) {
+        i = count_device(&t, judgement, i);
+        put_device(text, &t);
     }
+}
+
+static bool is_among(const char *place, const char *const *places, size_t count) {
+    while (count > 0 && strcmp(places[count - 1], place) != 0)
+        count--;
+    return count > 0;
+}
+
+void cli_put_standings_here(FILE *text, const lab_judgement *judgement,
+                            const char *const *places, size_t count) {
+    const char *separator = "other devices: ";
+    tally t;
+    for (size_t i = 0; i < judgement->count;) {
+        i = count_device(&t, judgement, i);
+        if (is_among(t.place, places, count)) {
+            fputs("this machine, ", text);
+            put_device(text, &t);
+        }
+    }
+    for (size_t i = 0; i < judgement->count;) {
+        i = count_device(&t, judgement, i);
+        if (is_among(t.place, places, count))
+            continue;
+        fprintf(text, "%s%s", separator, t.place);
+        put_counts(text, &t, " ");
+        separator = "; ";
+    }
+    if (*separator == ';')
+        fputc('\n', text);
 }

@@ -11,10 +11,9 @@
 /* "h200: current, l4: missing" for one kernel; "-" if no device with evidence runs it. */
 void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char *buf, size_t n);
 
-/* The same in short if there are several devices: how many have each standing, as in
- * "2 current, 1 missing". */
-void cli_evidence_summary(const lab_judgement *judgement, const char *kernel, char *buf,
-                          size_t n);
+/* Its standing on one device: "current"; "none here" if there is no evidence from it. */
+void cli_evidence_here(const lab_judgement *judgement, const char *place, const char *kernel,
+                       char *buf, size_t n);
 
 /* Append what is off for lack of evidence: "unattested, off"; "; off on sm_80 sm_86". */
 void cli_evidence_targets(const att_kernel_info *kernel, char *buf, size_t n);
@@ -25,10 +24,15 @@ json_t *cli_evidence_array(const lab_judgement *judgement, const char *kernel);
 /* The files that are not about a kernel. */
 json_t *cli_evidence_files(const lab_judgement *judgement);
 
-/* Print the problems, one line each. Returns how many fail the check. */
-size_t cli_put_faults(FILE *text, const lab_judgement *judgement);
+/* Print the problems, one line each, with paths relative to the evidence folder. Returns how many
+ * fail the check. */
+size_t cli_put_faults(FILE *text, const lab_judgement *judgement, const char *folder);
 
 /* The number of kernels of each standing, one line per device. */
 void cli_put_standings(FILE *text, const lab_judgement *judgement);
+
+/* The same with the devices of this machine first, and all others on one line. */
+void cli_put_standings_here(FILE *text, const lab_judgement *judgement,
+                            const char *const *places, size_t count);
 
 #endif

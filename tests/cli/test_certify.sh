@@ -77,11 +77,17 @@ expect 'certify by the usual suites' 0 out='^5 of 5 certified' -- certify "${fas
 expect 'all is current' 0 out="^$place: 5 kernels, 5 current; unsigned: this shows what was measured, not by whom$" -- certify --check --evidence ev
 ATTEST_EVIDENCE=ev expect 'by the environment' 0 out="$place" -- certify --check --json check.json
 check 'check, the document' json check.json 'all(k["standing"] == "current" and k["signature"] == "unsigned" and not k["fails"] for k in d["kernels"])'
-expect 'info shows it' 0 out="^decode_cpu_portable .* $place: current" -- info --evidence ev --json info.json
+expect 'info shows it' 0 out="^decode_cpu_portable .* current " -- info --evidence ev --json info.json
+check 'this machine comes first, its kernels in full' grep -qE "^this machine, $place: 5 kernels, 5 current; unsigned" .out
+check 'no instruction set is taken for a type' bash -c 'attest info --all | grep -oE "^[a-z]+_cpu_[a-z0-9_]+.* yes " | cut -d" " -f1 | sort | cmp - <(grep -oE "^[a-z]+_cpu_[a-z0-9_]+" .out | sort)'
+mkdir ev/other && cp -r "$here" ev/other/attestations
+expect 'another device does not count here' 0 out="^decode_cpu_portable .* current " -- info --evidence ev
+check 'and has one line' grep -qE '^other devices: other 5 ' .out
+rm -r ev/other
 check 'info, the document' json info.json '[k["evidence"][0]["standing"] for k in d["kernels"] if k["id"] == "fwd_cpu_portable"] == ["current"]'
 mkdir empty
 expect 'info without evidence' 0 out='no evidence found' -- info --evidence empty
-expect 'a folder without required.txt' 1 out='^FAIL required.txt: empty/required.txt: is missing' -- certify --check --evidence empty --json check.json
+expect 'a folder without required.txt' 1 out='^FAIL required.txt: required.txt: is missing' -- certify --check --evidence empty --json check.json
 check 'which the document has' json check.json '[f["name"] for f in d["files"] if f["fails"]] == ["required.txt"]'
 touch empty/required.txt
 expect 'nothing required, nothing there' 0 out='^no evidence found, and none is required$' -- certify --check --evidence empty
@@ -91,7 +97,7 @@ expect 'no such folder for info' 2 err='nowhere' -- info --evidence nowhere
 echo "$place portable" >ev/required.txt
 expect 'what is required is there' 0 out='^5 checked, 0 failed$' -- certify --check --evidence ev
 echo 'there sm_90' >>ev/required.txt
-expect 'what is required is missing' 1 out='^FAIL there +decode_sm80_f16_d64_[a-z0-9]+: missing: ev/there/attestations has no' -- certify --check --evidence ev
+expect 'what is required is missing' 1 out='^FAIL there +decode_sm80_f16_d64_[a-z0-9]+: missing: there/attestations has no' -- certify --check --evidence ev
 echo "$place" >ev/required.txt
 expect 'a list that cannot be read' 2 err='required.txt:1: expected a device and what it runs' -- certify --check --evidence ev
 echo "$place portable" >ev/required.txt
@@ -99,14 +105,14 @@ echo "$place portable" >ev/required.txt
 cp "$file" kept.json
 edit "$file" 'd["subject"][0]["digest"]["sha256"] = "0" * 64'
 expect 'other code is stale, and fails' 1 out="^FAIL $place +decode_cpu_portable: stale: its sources have changed since 20" -- certify --check --evidence ev
-expect 'info says stale' 0 out="^decode_cpu_portable .* $place: stale" -- info --evidence ev
+expect 'info says stale' 0 out="^decode_cpu_portable .* stale " -- info --evidence ev
 cp kept.json "$file"
 sed -i 's/"median_ns": [0-9.]*/"median_ns": 1.5/' "$file"
 expect 'a changed number fails, required or not' 1 out='median_ns: is not the median of the samples' -- certify --check --evidence ev
 forged() { # forged NAME STATEMENT PATTERN: the statement so changed fails, and the complaint names file and field
     cp kept.json "$file"
     edit "$file" "$2"
-    expect "forged: $1" 1 out="^FAIL $place +decode_cpu_portable: stale: $file: $3" -- certify --check --evidence ev
+    expect "forged: $1" 1 out="^FAIL $place +decode_cpu_portable: stale: ${file#ev/}: $3" -- certify --check --evidence ev
 }
 forged 'fewer problems verified' 'del p["verified"][1:]' 'predicate.verified: b4h8s1sk200d64,f32 is missing'
 forged 'a bar of 1e9' 'p["verified"][0]["verify"]["error_o"]["bar"] = 1e9' 'predicate.verified\[0\].verify.error_o.bar: does not follow'
@@ -157,7 +163,7 @@ expect 'signed again' 0 -- certify "${fast[@]}" --kernel decode_cpu_portable --s
 expect 'signed, and said so' 0 out='; 1 of 5 files signed$' -- certify --check --evidence ev --json check.json
 check 'not checked without signers' json check.json 'sorted(k["signature"] for k in d["kernels"]) == ["signed, not checked"] + ["unsigned"] * 4'
 expect 'under --signers an unsigned statement fails' 1 out='fwd_cpu_portable: current: .*fwd_cpu_portable.json: is not signed' -- certify --check --evidence ev --signers signers
-expect 'and so does an unsigned list' 1 out='^FAIL required.txt: ev/required.txt: is not signed' -- certify --check --evidence ev --signers signers
+expect 'and so does an unsigned list' 1 out='^FAIL required.txt: required.txt: is not signed' -- certify --check --evidence ev --signers signers
 expect 'sign the others' 0 -- certify "${fast[@]}" --kernel '[bfm]*_cpu_portable' --sign key -o "$here"
 check 'sign the list' ssh-keygen -q -Y sign -f key -n attest ev/required.txt
 expect 'every signature holds' 0 out=' 0 failed$' -- certify --check --evidence ev --signers signers --json check.json
