@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/explanation.h"
 #include "cli/session.h"
 #include "lab/plan/plan_choice.h"
 #include "lab/plan/plan_result.h"
@@ -20,25 +21,14 @@ static json_t *lines_array(const char *text) {
     return array;
 }
 
-/* The lines that begin with this word. */
-static void put_lines(FILE *stream, const char *text, const char *word) {
-    for (size_t length; *text; text += length + (text[length] == '\n')) {
-        length = strcspn(text, "\n");
-        if (strncmp(text, word, strlen(word)) == 0)
-            fprintf(stream, "%.*s\n", (int)length, text);
-    }
-}
-
 /* Print the explanation of a problem, starting with what runs it, and add it to the document;
  * returns the exit code for its status. */
 static cli_exit put(const cli_session *session, const lab_spec *spec, const char *text,
                     const char *kernel, att_status status, json_t *results) {
-    static const char *const words[] = {"chosen ", "passed ", "refused "};
     char line[LAB_SPEC_MAX];
     lab_spec_print(spec, line, sizeof line);
     fprintf(session->text, "%s\n", line);
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        put_lines(session->text, text, words[i]);
+    cli_put_explanation(session->text, text, session->options->all);
     json_array_append_new(
         results,
         json_pack("{s:o, s:s?, s:s, s:o}", "problem", lab_json_problem(spec), "kernel", kernel,

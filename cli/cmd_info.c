@@ -1,11 +1,11 @@
 /* cmd_info.c: attest info. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
 #include "cli/evidence_report.h"
+#include "cli/explanation.h"
 #include "cli/session.h"
 #include "lab/base/machine.h"
 #include "lab/base/table.h"
@@ -108,21 +108,6 @@ typedef struct overview {
     int count, elsewhere_gpu, elsewhere_cpu, rungs;
 } overview;
 
-/* "fwd_sm90_small" of fwd_sm90_small_f16_d64_m64n64s4w8. On a CPU, where "bf16" in a name is an
- * instruction set, every kernel is its own family, and so is a user's row. */
-static void name_family(char *name, size_t n, const att_kernel_info *kernel) {
-    snprintf(name, n, "%s", kernel->id);
-    if (kernel->user || kernel->device != ATT_DEVICE_CUDA)
-        return;
-    for (char *word = strchr(name, '_'); word; word = strchr(word + 1, '_'))
-        if (strncmp(word, "_f16", 4) == 0 || strncmp(word, "_bf16", 5) == 0 ||
-            strncmp(word, "_f32", 4) == 0 ||
-            (word[1] == 'd' && isdigit((unsigned char)word[2]))) {
-            *word = '\0';
-            return;
-        }
-}
-
 static void add_kernel(overview *o, const contexts *c, const att_kernel_info *kernel) {
     if (kernel->rung || !kernel->available) {
         o->rungs += kernel->rung;
@@ -131,7 +116,10 @@ static void add_kernel(overview *o, const contexts *c, const att_kernel_info *ke
         return;
     }
     family f = {.operation = kernel->operation, .summary = kernel->summary};
-    name_family(f.name, sizeof f.name, kernel);
+    if (kernel->user) /* a family by itself */
+        snprintf(f.name, sizeof f.name, "%s", kernel->id);
+    else
+        cli_kernel_family(f.name, sizeof f.name, kernel->id);
     describe_needs(kernel, f.needs, sizeof f.needs);
     cli_evidence_here(&c->judgement,
                       kernel->device == ATT_DEVICE_CUDA ? c->gpu_place : c->cpu_place,

@@ -426,6 +426,8 @@ const cli_option cli_option_table[] = {
      "with --ranks: measured time of the whole problem on one rank (the model's)"},
     {"all", 0, NULL, CLI_INFO, set_flag, AT(all), NULL,
      "list every kernel, including those that cannot run here"},
+    {"all", 0, NULL, CLI_EXPLAIN, set_flag, AT(all), NULL,
+     "one line for every refused kernel, however many are refused for the same reason"},
     {"all", 0, NULL, CLI_PLAN, set_flag, AT(all), NULL,
      "list every tile, including those that do not fit"},
 

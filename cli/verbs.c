@@ -119,7 +119,8 @@ const cli_verb cli_verb_table[] = {
      run_examples},
     {"explain", CLI_EXPLAIN, cli_explain, "SHAPE...",
      "which kernel would serve a problem, and why not the others",
-     "Prints the chosen kernel and, for every other one, the field that ruled it out. "
+     "Prints the chosen kernel and, for every other one, the field that ruled it out. Many "
+     "refusals are printed by reason; --all prints each. "
      "--device h200 asks about a GPU that is not here: the limits in its file in devices/ "
      "decide.",
      explain_examples},

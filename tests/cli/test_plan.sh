@@ -85,6 +85,21 @@ line=b4h16s4096d128,bf16,causal
 expect 'explain for an H200' 0 out='^chosen +fwd_sm90_bf16_d128_[a-z0-9]+ +would serve it on NVIDIA H200$' -- \
     explain $line --device h200 --json explain.json
 check 'the chosen kernel comes first' bash -c "sed -n 3p .out | grep -q '^chosen '"
+check 'refusals for the same reason share a line' grep -qE '^refused +[0-9]+ kernels +dtype: is for f16, not bf16: decode_sm90\*, ' .out
+check 'a reason of one kernel stands beside its name' grep -qE '^refused +mask_sm90 +role: reads masks' .out
+check 'no more lines than a screen has' test "$(wc -l <.out)" -lt 45
+check 'the folds count every kernel' python3 - <<'END'
+import json, re
+refused = [line for line in json.load(open("explain.json"))["results"][0]["text"] if line.startswith("refused ")]
+shown = [re.match(r"refused +(\d+) kernels ", line) for line in open(".out") if line.startswith("refused ")]
+assert len(refused) > 100 and sum(int(m[1]) if m else 1 for m in shown) == len(refused), (len(refused), len(shown))
+END
+expect 'with --all, each has a line' 0 -- explain $line --device h200 --all
+check 'all that the document has' python3 - <<'END'
+import json
+lines = json.load(open("explain.json"))["results"][0]["text"]
+assert sorted(lines) == sorted(open(".out").read().splitlines()[2:])
+END
 check 'the device is in the document, and no machine' json explain.json \
     'd["schema"] == "attest-explain-1" and d["device"]["name"] == "NVIDIA H200" and d["machine"] is None and d["results"][0]["kernel"].startswith("fwd_sm90_")'
 cp explain.json there.json
@@ -95,7 +110,7 @@ use_images
 expect 'plan agrees' 0 -- plan $line --device h200 --json planned.json
 check 'on the kernel' json planned.json \
     'd["results"][0]["chosen"]["kernel"] == __import__("json").load(open("there.json"))["results"][0]["kernel"]'
-expect 'without evidence for the architecture nothing serves' 3 out='^refused +fwd_sm80_bf16_d128.* flags: ' -- explain $line --device a100
+expect 'without evidence for the architecture nothing serves' 3 out='^refused +fwd_sm80_bf16_d128.* flags: ' -- explain $line --device a100 --all
 expect 'unless it is allowed' 0 out='^chosen +fwd_sm80_bf16_d128' -- explain $line --device a100 --allow-unattested
 ATTEST_ALLOW_UNATTESTED=1 expect 'or the environment allows it' 0 out='^chosen +fwd_sm80_bf16_d128' -- explain $line --device a100
 expect 'one kernel alone' 0 out='^chosen +fwd_sm80_bf16_d128' -- explain $line --device h200 --kernel 'fwd_sm80_bf16_d128_m*'
