@@ -86,7 +86,7 @@ static void put_bash(FILE *stream) {
           "        words='",
           stream);
     put_verbs(stream);
-    fputs("'\n"
+    fputs(" shapes'\n"
           "    fi\n"
           "    if [[ -n $words ]]; then\n"
           "        COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"

@@ -42,15 +42,34 @@ static void put_examples(FILE *stream, const cli_verb *verb) {
         fprintf(stream, "  %s\n", *example);
 }
 
-void cli_help_program(FILE *stream) {
+static void put_verbs(FILE *stream) {
     fputs("attest: fused attention that is verified, timed and explained on this machine\n\n"
           "usage: attest VERB [ARGUMENTS] [OPTIONS]\n"
-          "       attest help [VERB]\n"
+          "       attest help [VERB | shapes]\n"
           "       attest completions bash|zsh|fish\n"
           "       attest --version\n\nverbs:\n",
           stream);
     for (size_t i = 0; i < cli_verb_count; i++)
         fprintf(stream, "  %-8s %s\n", cli_verb_table[i].name, cli_verb_table[i].summary);
+}
+
+void cli_help_usage(FILE *stream) {
+    put_verbs(stream);
+    fputs(
+        "\nExamples:\n"
+        "  attest doctor\n"
+        "  attest verify b2h8s512d64,bf16,causal\n"
+        "  attest bench b2h8s512d64,bf16,causal --json result.json\n"
+        "\n'attest help shapes' describes words like b2h8s512d64, 'attest help VERB' a verb.\n",
+        stream);
+}
+
+void cli_help_shapes(FILE *stream) {
+    fputs(shape_help, stream);
+}
+
+void cli_help_program(FILE *stream) {
+    put_verbs(stream);
     fprintf(stream, "\n%s\nExamples:\n", shape_help);
     for (size_t i = 0; i < cli_verb_count; i++)
         fprintf(stream, "  %s\n", cli_verb_table[i].examples[0]);

@@ -6,7 +6,13 @@
 
 #include "cli/commands.h"
 
-/* The program: its verbs, shapes, exit codes. */
+/* In short, for a command without a verb: the verbs, and three examples. */
+void cli_help_usage(FILE *stream);
+
+/* The letters and modifiers of a SHAPE. */
+void cli_help_shapes(FILE *stream);
+
+/* The program: its verbs, shapes, examples, exit codes. */
 void cli_help_program(FILE *stream);
 
 /* One verb: its options and examples. */

@@ -36,6 +36,10 @@ static int help(int argc, char **argv) {
         cli_help_program(stdout);
         return CLI_HOLDS;
     }
+    if (strcmp(argv[0], "shapes") == 0) {
+        cli_help_shapes(stdout);
+        return CLI_HOLDS;
+    }
     const cli_verb *verb = cli_find_verb(argv[0]);
     if (!verb)
         return unknown_verb(argv[0]);
@@ -131,7 +135,7 @@ static int program(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     if (argc < 2) {
-        cli_help_program(stderr);
+        cli_help_usage(stderr);
         return CLI_USAGE;
     }
     return cli_wants_supervisor(argc, argv) ? cli_supervise(argc, argv, program)

@@ -34,6 +34,7 @@ check 'an option of offsets' offers --q-offset attest explain --q
 touch some_file.json
 check 'a file' test "$(completed attest compare some_f)" = some_file.json
 check 'a verb to be helped with' test "$(completed attest help aud)" = audit
+check 'and shapes' test "$(completed attest help sha)" = shapes
 
 expect 'zsh' 0 out='^#compdef attest' -- completions zsh
 expect 'fish' 0 out="__fish_seen_subcommand_from info' -l all " -- completions fish

@@ -4,6 +4,12 @@
 source "$(dirname "$0")/common.sh"
 
 expect 'no verb' 2 err='usage: attest VERB' --
+check 'in short' test "$(wc -l <.err)" -le 35
+for verb in $(attest help | sed -n '/^verbs:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do
+    check "no verb: $verb" grep -qE "^  $verb +[a-z]" .err
+done
+check 'three examples' test "$(sed -n '/^Examples:/,/^$/p' .err | grep -c '^  attest ')" -eq 3
+expect 'where shapes are described' 2 err="'attest help shapes'" --
 expect 'unknown verb' 2 err="no verb 'verfy'; did you mean 'verify'" -- verfy
 expect 'far-off verb' 2 err="no verb 'xyzzy'; see 'attest help'" -- xyzzy
 expect 'unknown flag' 2 err='no option --sede; did you mean --seed' -- info --sede 3

@@ -21,6 +21,10 @@ expect '--help' 0 out='^usage: attest VERB' -- --help
 expect 'help of a verb' 0 out='--cu-seqlens-q FILE' -- help run
 expect 'VERB --help' 0 out='^usage: attest verify' -- verify --help
 expect 'help has the words of merge' 0 out='merge:n4b2h8s512d64,bf16 .* nolse' -- help verify
+expect 'help of shapes' 0 out='^A SHAPE is letters with numbers' -- help shapes
+cp .out shapes.txt
+attest help >whole.txt
+check 'which the whole help has too' python3 -c 'import sys; sys.exit(open("shapes.txt").read() not in open("whole.txt").read())'
 expect 'help of no verb' 2 err='no verb' -- help nosuch
 
 expect 'info' 0 out='^fwd_cpu_portable +1 +attention +portable ' -- info --json info.json
