@@ -120,7 +120,8 @@ static cli_exit profile(cli_session *session) {
         command[count++] = o->kernels[0];
     }
     name_report(o, file, sizeof file);
-    const lab_profile_job job = {.command = command, .report = file, .launches = LAUNCHES};
+    const lab_profile_job job = {
+        .command = command, .report = file, .launches = LAUNCHES, .stream = stderr};
     lab_profile found;
     bool unlisted[LAB_METRICS];
     lab_message why;

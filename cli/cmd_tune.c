@@ -119,7 +119,8 @@ static cli_exit tune(cli_session *session, const lab_spec *spec, json_t *results
                                 .max_trials = (size_t)o->trials,
                                 .budget_seconds = o->budget / (double)session->spec_count,
                                 .state = o->state ? o->state : path,
-                                .resume = o->resume};
+                                .resume = o->resume,
+                                .stream = stderr};
     options.bench.seed = o->seed;
     options.bench.min_samples = (size_t)o->min_samples;
     options.bench.max_samples = (size_t)o->max_samples;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "lab/base/spawn.h"
+#include "lab/base/ticker.h"
 
 enum { ARGUMENTS_MOST = 128, METRICS_BYTES = 4096 };
 
@@ -178,22 +179,33 @@ static lab_profile_outcome import_report(lab_profile *profile, const char *tool,
     return ok ? LAB_PROFILE_DONE : LAB_PROFILE_UNREADABLE;
 }
 
-lab_profile_outcome lab_profile_run(lab_profile *profile, bool unlisted[LAB_METRICS],
-                                    const lab_profile_job *job, lab_message *why) {
+/* The runs of ncu: the metrics, the profile, the report. */
+enum { RUNS = 3 };
+
+static lab_profile_outcome run_all(lab_profile *profile, bool unlisted[LAB_METRICS],
+                                   const lab_profile_job *job, lab_ticker *ticker,
+                                   lab_message *why) {
     const char *tool = find_tool();
     char report[4096];
-    *profile = (lab_profile){.count = 0};
     lab_profile_outcome outcome = find_unlisted(tool, unlisted, why);
-    if (outcome != LAB_PROFILE_DONE)
-        return outcome;
-    bool again;
-    do
+    lab_ticker_done(ticker, 1);
+    for (bool again = outcome == LAB_PROFILE_DONE; again;)
         outcome = collect(tool, unlisted, job, &again, why);
-    while (again);
+    lab_ticker_done(ticker, 2);
     if (outcome != LAB_PROFILE_DONE)
         return outcome;
     snprintf(report, sizeof report, "%s.ncu-rep", job->report);
     return import_report(profile, tool, report, why);
+}
+
+lab_profile_outcome lab_profile_run(lab_profile *profile, bool unlisted[LAB_METRICS],
+                                    const lab_profile_job *job, lab_message *why) {
+    lab_ticker ticker;
+    *profile = (lab_profile){.count = 0};
+    lab_ticker_start(&ticker, job->stream, "running ncu", RUNS, 0.0);
+    const lab_profile_outcome outcome = run_all(profile, unlisted, job, &ticker, why);
+    lab_ticker_stop(&ticker);
+    return outcome;
 }
 
 lab_profile_outcome lab_profile_read(lab_profile *profile, const char *path, lab_message *why) {

@@ -2,6 +2,8 @@
 #ifndef LAB_PROFILE_RUN_H
 #define LAB_PROFILE_RUN_H
 
+#include <stdio.h>
+
 #include "lab/profile/profile.h"
 
 /* What to profile. */
@@ -9,6 +11,7 @@ typedef struct lab_profile_job {
     const char *const *command; /* the program and its arguments, ends with NULL */
     const char *report;         /* FILE of FILE.ncu-rep, replaced if it exists */
     int launches;               /* at most */
+    FILE *stream;               /* for the progress bar */
 } lab_profile_job;
 
 typedef enum lab_profile_outcome {

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lab/base/interrupt.h"
+
 const char *lab_ablation_kind_name(lab_ablation_kind kind) {
     static const char *const names[] = {"all_on", "one_off", "all_off", "cumulative"};
     return names[kind];
@@ -33,7 +35,7 @@ static void list_steps(lab_ablation *a) {
     }
 }
 
-static bool open_steps(lab_ablation *a, lab_message *why) {
+static bool open_steps(lab_ablation *a, FILE *stream, lab_message *why) {
     for (size_t i = 0; i < a->count; i++) {
         char id[LAB_VARIANT_ID];
         lab_variant variant = a->base.shipped;
@@ -46,7 +48,7 @@ static bool open_steps(lab_ablation *a, lab_message *why) {
         a->cases[i] = (lab_bench_case){.spec = a->base.spec,
                                        .subject = lab_subject_attest(a->contexts[i])};
     }
-    lab_variants_compile(a->contexts, a->count, a->base.spec);
+    lab_variants_compile(a->contexts, a->count, a->base.spec, stream);
     return true;
 }
 
@@ -80,9 +82,10 @@ bool lab_ablate(lab_ablation *a, att_context *ctx, const lab_spec *spec,
     if (!a->steps || !a->cases || !a->contexts)
         return lab_fail(why, "no memory for %zu variants", most);
     list_steps(a);
-    if (!open_steps(a, why) || !lab_bench_run(a->cases, a->count, options, stream, why))
+    if (!open_steps(a, stream, why) || !lab_bench_run(a->cases, a->count, options, stream, why))
         return false;
-    judge_steps(a, options->seed);
+    if (!lab_interrupted()) /* whoever stops a run chooses its samples */
+        judge_steps(a, options->seed);
     return true;
 }
 

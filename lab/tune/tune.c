@@ -107,7 +107,7 @@ static void open_batch(const lab_tuning *t, const lab_genome *batch, size_t coun
         contexts[i] = NULL;
         lab_variant_open(&contexts[i], &t->base, &v, id, false, &words[i]);
     }
-    lab_variants_compile(contexts, count, t->base.spec);
+    lab_variants_compile(contexts, count, t->base.spec, t->options.stream);
 }
 
 static bool run_trial(sweep *s, const lab_genome *genome, att_context *ctx,

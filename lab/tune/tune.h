@@ -22,6 +22,7 @@ typedef struct lab_tune_options {
     size_t max_trials;     /* including those of the record; 0: as many as the time allows */
     const char *state;     /* file of the record */
     bool resume;           /* resume from it, if it exists */
+    FILE *stream;          /* for the progress bar while variants are compiled; NULL: none */
 } lab_tune_options;
 
 typedef struct lab_trial {

@@ -12,6 +12,8 @@
 #include "cuda/jit.h"
 #include "core/select.h"
 #include "core/switches.h"
+#include "lab/base/interrupt.h"
+#include "lab/base/ticker.h"
 #include "lab/problem/lab_operation.h"
 
 bool lab_switch_at(size_t i, const char **source, const char **name, const char **text) {
@@ -144,15 +146,21 @@ typedef struct compile_list {
     size_t count;
     const lab_spec *spec;
     atomic_size_t next;
+    lab_ticker *ticker; /* NULL: no bar */
+    atomic_size_t finished;
 } compile_list;
 
 static void *compile_some(void *argument) {
     compile_list *list = argument;
-    for (size_t i; (i = atomic_fetch_add(&list->next, 1)) < list->count;) {
+    for (size_t i;
+         (i = atomic_fetch_add(&list->next, 1)) < list->count && !lab_interrupted();) {
         att_plan *plan = NULL;
         if (list->contexts[i] &&
             list->spec->operation->plan(&plan, list->contexts[i], list->spec) == ATT_OK)
             att_plan_destroy(plan);
+        const size_t finished = atomic_fetch_add(&list->finished, 1) + 1;
+        if (list->ticker)
+            lab_ticker_done(list->ticker, finished);
     }
     return NULL;
 }
@@ -164,9 +172,15 @@ size_t lab_variants_at_once(void) {
     return processors < 1 ? 1 : processors > THREADS_MOST ? THREADS_MOST : (size_t)processors;
 }
 
-void lab_variants_compile(att_context *const *contexts, size_t count, const lab_spec *spec) {
-    compile_list list = {.contexts = contexts, .count = count, .spec = spec};
+void lab_variants_compile(att_context *const *contexts, size_t count, const lab_spec *spec,
+                          FILE *stream) {
+    lab_ticker ticker;
+    compile_list list = {
+        .contexts = contexts, .count = count, .spec = spec, .ticker = stream ? &ticker : NULL};
     atomic_init(&list.next, 0);
+    atomic_init(&list.finished, 0);
+    if (stream)
+        lab_ticker_start(&ticker, stream, "compiling variants", count, 0.0);
     pthread_t threads[THREADS_MOST];
     const size_t wanted = count < lab_variants_at_once() ? count : lab_variants_at_once();
     size_t started = 0;
@@ -177,6 +191,8 @@ void lab_variants_compile(att_context *const *contexts, size_t count, const lab_
     compile_some(&list);
     for (size_t i = 0; i < started; i++)
         pthread_join(threads[i], NULL);
+    if (stream)
+        lab_ticker_stop(&ticker);
 }
 
 void lab_variant_name(const lab_base *base, const lab_variant *v, char *buf, size_t n) {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "attest.h"
 #include "core/family.h"
@@ -54,8 +55,10 @@ bool lab_variant_open(att_context **ctx, const lab_base *base, const lab_variant
 size_t lab_variants_at_once(void);
 
 /* Compile what the contexts would compile for the problem, several at a time; a failure is
- * reported again when the variant is used. */
-void lab_variants_compile(att_context *const *contexts, size_t count, const lab_spec *spec);
+ * reported again when the variant is used. After an interrupt the rest is left out. `stream` is
+ * for the progress bar; NULL: none. */
+void lab_variants_compile(att_context *const *contexts, size_t count, const lab_spec *spec,
+                          FILE *stream);
 
 /* "m64n64s3w4", then the switches that are off: "m64n64s3w4 -SWIZZLE". */
 void lab_variant_name(const lab_base *base, const lab_variant *variant, char *buf, size_t n);

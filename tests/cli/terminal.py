@@ -1,5 +1,5 @@
-"""terminal.py COLUMNS ARGUMENT...: run attest with its output on a terminal that is so wide; print what came there, and exit
-with its status. Nothing comes in from the terminal."""
+"""terminal.py COLUMNS out|err ARGUMENT...: run attest with that stream on a terminal that is so wide; print what came there, and
+exit with its status."""
 
 import fcntl
 import os
@@ -9,9 +9,11 @@ import subprocess
 import sys
 import termios
 
+columns, name, arguments = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
 master, slave = pty.openpty()
-fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, int(sys.argv[1]), 0, 0))
-program = subprocess.Popen(["attest"] + sys.argv[2:], stdin=subprocess.DEVNULL, stdout=slave, stderr=subprocess.DEVNULL)
+fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "std" + name: slave}
+program = subprocess.Popen(["attest"] + arguments, stdin=subprocess.DEVNULL, **streams)
 os.close(slave)
 drawn = b""
 while True:

@@ -22,6 +22,7 @@ forbidden:*)
     echo '==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0.'
     exit 1
     ;;
+slow:*) sleep 1.5 && exit 1 ;;
 crash:*) echo '==ERROR== The application returned an error code (3).' && exit 3 ;;
 *)
     if [[ $FAKE_NCU == @(picky|vague) && $* == *derived__local* ]]; then
@@ -82,6 +83,10 @@ FAKE_NCU=mute expect 'an ncu that lists nothing is asked for all' 0 out='^tensor
 FAKE_NCU=picky expect 'an ncu that refuses a metric is asked for the others' 0 out='^not on this GPU: .*derived__local_spilling_requests' -- profile b2h8s512d64
 FAKE_NCU=vague expect 'one that does not say which is not asked for what it derives' 0 out='^not on this GPU: .*derived__local_spilling_requests' -- profile b2h8s512d64
 FAKE_NCU=broken expect 'the first complaint is the one that is told' 3 err='ncu ended with 9: ==ERROR== Unknown error on device 0' -- profile b2h8s512d64
+FAKE_NCU=slow TERM=xterm python3 "$tests_folder/terminal.py" 80 err profile b2h8s512d64 >drawn.txt
+check 'while ncu runs, a bar shows how far' grep -qE 'running ncu 1/3.* 1 s' drawn.txt
+FAKE_NCU=slow attest profile b2h8s512d64 >/dev/null 2>.err
+check 'but not where there is no terminal' bash -c '! grep -q "running ncu" .err'
 : >table.csv
 expect 'no table' 3 err='ncu printed no table' -- profile b2h8s512d64
 table fwd | head -c 700 >table.csv

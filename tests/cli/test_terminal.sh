@@ -78,7 +78,7 @@ check 'and it cannot pass for a line of ours' bash -c '! grep -q "^99 passed" .o
 
 # Tables and colours on a terminal of 80 columns.
 on_terminal() { # on_terminal ARGUMENT...: stdout is the terminal, and goes to .drawn; without colours to .plain
-    TERM=${terminal:-xterm} python3 "$tests_folder/terminal.py" 80 "$@" >.drawn
+    TERM=${terminal:-xterm} python3 "$tests_folder/terminal.py" 80 out "$@" >.drawn
     local status=$?
     sed $'s/\e\\[[0-9;]*m//g' .drawn >.plain
     return $status

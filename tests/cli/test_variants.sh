@@ -42,6 +42,8 @@ check 'one off is one off' json ablation.json \
     'all(list(v["switches"].values()).count(False) == 1 for v in d["variants"] if v["kind"] == "one_off")'
 check 'cumulative adds one at a time' json ablation.json \
     '[list(v["switches"].values()).count(True) for v in d["variants"] if v["kind"] in ("all_off", "cumulative")] == list(range(len(d["switches"])))'
+XDG_CACHE_HOME=$scratch/empty FAKE_NVRTC_MS=100 TERM=xterm python3 "$tests_folder/terminal.py" 80 err ablate b1h1s17d16 --seconds 0 --min-samples 2 >drawn.txt
+check 'a bar while variants are compiled' grep -qE "compiling variants [1-9][0-9]*/$((2 * switches + 1))" drawn.txt
 FAKE_CUDA_WRONG=-DUSE_SWIZZLE=0 expect 'a wrong answer is not timed' 1 out='^FAIL without SWIZZLE: ' -- \
     ablate b1h1s17d16 --seconds 0 --min-samples 2 --json wrong.json
 check 'and has no samples' json wrong.json \

@@ -1,10 +1,12 @@
-/* fake_compiler.c: an NVRTC that compiles nothing, and can be made to fail. */
+/* fake_compiler.c: an NVRTC that compiles nothing, and can be made to fail, or with the variable
+ * FAKE_NVRTC_MS to take that many milliseconds. */
 #include "tests/fake_cuda/fake_cuda.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -67,7 +69,15 @@ int nvrtcDestroyProgram(fake_program **program) {
     return 0;
 }
 
+static void take_time(void) {
+    const char *text = getenv("FAKE_NVRTC_MS");
+    const long ms = text ? strtol(text, NULL, 10) : 0;
+    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&time, NULL);
+}
+
 int nvrtcCompileProgram(fake_program *program, int count, const char *const *options) {
+    take_time();
     if (fails())
         return 6;
     pthread_mutex_lock(&lock);
