@@ -3,6 +3,7 @@
 
 #include "cli/commands.h"
 #include "cli/session.h"
+#include "lab/base/interrupt.h"
 #include "lab/base/table.h"
 #include "lab/evidence/audit.h"
 
@@ -23,12 +24,22 @@ static void put_table(FILE *text, const lab_audit *audit) {
                        r->outcome == LAB_AUDIT_LEFT_OUT ? "-"
                        : r->timed                       ? "bench"
                                                         : "verify");
-        lab_table_cell(table, "%.72s%s", *r->message ? r->message : "-",
-                       r->message[0] && r->message[72] ? "..." : "");
-        lab_table_end_row(table);
+        lab_table_cell(table, "%s", *r->message ? r->message : "-");
     }
     lab_table_print(table, text);
     lab_table_destroy(table);
+}
+
+/* What was played until the user stopped is kept, and the document says that it is not all. */
+static cli_exit finish_interrupted(cli_session *session, const lab_audit *audit,
+                                   json_t *document) {
+    const cli_options *o = session->options;
+    json_object_set_new(document, "interrupted", json_true());
+    const cli_exit written = cli_session_finish(session, document, CLI_INTERRUPTED);
+    if (written == CLI_INTERRUPTED)
+        cli_complain(o, "interrupted: %zu of %zu subjects were audited%s%s", audit->count,
+                     audit->total, o->json ? ", and are kept in " : "", o->json ? o->json : "");
+    return written;
 }
 
 static cli_exit report(cli_session *session, const lab_audit *audit) {
@@ -42,6 +53,8 @@ static cli_exit report(cli_session *session, const lab_audit *audit) {
     json_t *document = lab_json_document("attest-audit-1", session->ctx[0]);
     json_object_set_new(document, "seed", json_integer((json_int_t)session->options->seed));
     json_object_set_new(document, "results", lab_audit_json(audit));
+    if (audit->count < audit->total)
+        return finish_interrupted(session, audit, document);
     return cli_session_finish(session, document,
                               audit->missed || audit->accused ? CLI_CHECK_FAILED : CLI_HOLDS);
 }
@@ -63,6 +76,8 @@ cli_exit cli_audit(const cli_options *o) {
     cli_exit result = cli_session_open(&session);
     const lab_audit_options options = {.seed = o->seed,
                                        .plain = o->shape_count ? o->shapes[0] : NULL};
+    lab_interrupt_listen("\nattest audit: interrupted; the subjects that were audited are kept "
+                         "(again: stop at once)\n");
     if (result == CLI_HOLDS && lab_audit_run(&audit, session.ctx[0], &options, stderr, &why)) {
         result = report(&session, &audit);
     } else if (result == CLI_HOLDS) {

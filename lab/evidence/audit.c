@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "lab/base/interrupt.h"
 #include "lab/base/json.h"
 #include "lab/base/progress.h"
 #include "lab/problem/problem_json.h"
@@ -145,14 +146,19 @@ bool lab_audit_run(lab_audit *audit, att_context *ctx, const lab_audit_options *
     bool ok = silent || lab_fail(why, "/dev/null cannot be opened");
     for (size_t i = 0; ok && i < lab_saboteur_count; i++) {
         const lab_saboteur *s = lab_saboteur_at(i);
-        lab_progress_update(&bar, i, lab_saboteur_name(s));
         if (!lab_saboteur_plays(s, info.device))
             continue;
+        audit->total++;
+        if (lab_interrupted())
+            continue;
+        lab_progress_update(&bar, i, lab_saboteur_name(s));
         lab_audit_result *r = &audit->results[audit->count++];
         r->saboteur = s;
         ok = play_or_leave(r, ctx, operation, problem_of(s, operation, info.device, options),
                            options->seed, silent, why);
-        if (ok)
+        if (lab_interrupted())
+            audit->count--; /* its samples ended early: nothing can be said about it */
+        else if (ok)
             count(audit, r->outcome);
     }
     lab_progress_end(&bar);

@@ -30,7 +30,7 @@ typedef struct lab_audit_result {
 
 typedef struct lab_audit {
     lab_audit_result *results;
-    size_t count;
+    size_t count, total; /* count < total: the user interrupted the audit */
     size_t caught, missed, passed, accused, left_out;
 } lab_audit;
 

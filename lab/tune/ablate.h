@@ -45,7 +45,8 @@ typedef struct lab_ablation {
 /* Ablate the kernel that `ctx` chooses for the problem, which must outlive the result. `stream`
  * is for the progress bar. Fails if the kernel has no switches, a variant's row is refused or
  * memory runs out; a variant that does not compile or gives a wrong answer is a step that says
- * so. Call lab_ablation_free() in either case. */
+ * so. After an interrupt (lab/base/interrupt.h) nothing is judged, and steps may be unreached.
+ * Call lab_ablation_free() in either case. */
 bool lab_ablate(lab_ablation *out, att_context *ctx, const lab_spec *spec,
                 const lab_bench_options *options, FILE *stream, lab_message *why);
 void lab_ablation_free(lab_ablation *ablation);

@@ -51,7 +51,8 @@ json_t *lab_ablation_object(const lab_ablation *a) {
         json_array_append_new(switches, json_pack("{s:s, s:s}", "name", a->base.switches[i],
                                                   "text", a->base.switch_texts[i]));
     for (size_t i = 0; i < a->count; i++)
-        json_array_append_new(variants, variant_object(a, i));
+        if (!a->cases[i].unreached)
+            json_array_append_new(variants, variant_object(a, i));
     json_t *object =
         json_pack("{s:s, s:o, s:s, s:o, s:o}", "kernel", a->base.id, "problem",
                   lab_json_problem(a->base.spec), "source_sha256", a->base.source_sha256,

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# test_interrupt.sh: Ctrl-C while attest verifies or certifies: finished work is kept, and the program says so. (bench:
-# test_bench.sh)
+# test_interrupt.sh: Ctrl-C while attest verifies, certifies, audits or ablates: finished work is kept, and the program says
+# so. (bench: test_bench.sh)
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
@@ -22,6 +22,38 @@ check 'and leaves nothing' test ! -e part.json
 expect 'a whole run' 0 -- verify b1h2s64d16 --device cpu --json whole.json
 check 'does not mention it' json whole.json '"interrupted" not in d'
 
+# A problem on which a saboteur takes a second or so.
+check 'audit, interrupted: exit 130' test "$(python3 "$tests_folder/interrupt.py" 1 4 120 audit b1h16s1024d64,fp16,causal --device cpu --threads 1 --json audit.json)" = 130
+check 'what is kept is what was audited' python3 - <<'END'
+import json, re
+said = re.search(r"interrupted: (\d+) of (\d+) subjects were audited, and are kept in audit.json", open("int.err").read())
+document, table = json.load(open("audit.json")), open("int.out").read().split("\n\n")[0].splitlines()[2:]
+assert said and int(said[1]) < int(said[2]) == 36, open("int.err").read()
+assert document["interrupted"] is True and len(document["results"]) == len(table) == int(said[1])
+assert {row["outcome"] for row in document["results"]} <= {"caught", "passed", "left out"}
+END
+
+# On a fake GPU, a round of all variants takes no time: the run ends long after the signal.
+use_images
+fakes=$BUILD/tests/fake_cuda
+export ATTEST_LIBCUDA=$fakes/libfake_cuda.so ATTEST_LIBNVRTC=$fakes/libfake_nvrtc.so ATTEST_LIBCUBLAS=/nonexistent/libcublas.so
+export ATTEST_ALLOW_UNATTESTED=1 XDG_CACHE_HOME=$scratch/cache FAKE_CUDA_COMPUTES=1 FAKE_CUDA_CC=80
+long=(--min-samples 1000000 --max-samples 1000000)
+check 'ablate, interrupted: exit 130' test "$(python3 "$tests_folder/interrupt.py" 1 4 120 ablate b1h1s17d16 b1h1s18d16 "${long[@]}")" = 130
+check 'it shows what was measured' grep -qE '^all on +pass +[0-9.]+ +\[' int.out
+check 'judges nothing' bash -c '! grep -qE "SLOWER|FASTER|SAME|AMBIGUOUS" int.out'
+check 'and begins no other problem' test "$(grep -c '^problem ' int.out)" -eq 1
+check 'ablate, with a document: exit 130' test "$(python3 "$tests_folder/interrupt.py" 1 4 120 ablate b1h1s17d16 "${long[@]}" --json ablation.json)" = 130
+check 'what is kept is what it says' python3 - <<'END'
+import json, re
+said = re.search(r"interrupted: (\d+) of \1 variants were measured, and are kept in ablation.json", open("int.err").read())
+document = json.load(open("ablation.json"))
+assert said and document["interrupted"] is True and len(document["variants"]) == int(said[1]), open("int.err").read()
+assert all(v["samples_ns"] and "contribution" not in v for v in document["variants"])
+END
+expect 'a report of it' 0 -- report ablation.json
+use_shipped
+unset ATTEST_ALLOW_UNATTESTED XDG_CACHE_HOME "${!FAKE_CUDA@}"
 unset "${!ATTEST_LIB@}" # they may not be set where kernels are certified
 check 'certify, interrupted: exit 130' test "$(python3 "$tests_folder/interrupt.py" 1 3 120 certify --device cpu -o statements --json certified.json)" = 130
 check 'its statements are those of finished kernels' python3 - <<'END'
