@@ -51,21 +51,12 @@ static cli_exit put_judgement(cli_session *session, const lab_evidence *evidence
 }
 
 static cli_exit check(cli_session *session) {
-    const cli_options *o = session->options;
     lab_evidence evidence;
     lab_judgement judgement;
-    lab_message why;
-    if (!lab_evidence_read(&evidence, o->evidence, &why)) {
-        cli_complain(o, "%s", why.text);
-        return CLI_USAGE;
-    }
-    cli_exit result = CLI_USAGE;
-    if (lab_evidence_judge(&judgement, &evidence, o->signers, &why)) {
+    cli_exit result = cli_evidence_read(session->options, &evidence, &judgement);
+    if (result == CLI_HOLDS)
         result = put_judgement(session, &evidence, &judgement);
-        lab_judgement_free(&judgement);
-    } else {
-        cli_complain(o, "%s", why.text);
-    }
+    lab_judgement_free(&judgement);
     lab_evidence_free(&evidence);
     return result;
 }

@@ -254,20 +254,6 @@ static void put_device(FILE *text, const att_context_info *info) {
                 info->threads == 1 ? "" : "s");
 }
 
-/* Read what the evidence says about the kernels; missing evidence is not an error. */
-static cli_exit read_evidence(const cli_options *o, lab_evidence *evidence,
-                              lab_judgement *judgement) {
-    lab_message why;
-    if (!lab_evidence_read(evidence, o->evidence, &why)) {
-        cli_complain(o, "%s", why.text);
-        return CLI_USAGE;
-    }
-    if (lab_evidence_judge(judgement, evidence, o->signers, &why))
-        return CLI_HOLDS;
-    cli_complain(o, "%s", why.text);
-    return CLI_USAGE;
-}
-
 static cli_exit put_info(cli_session *session, const att_context_info *info, contexts *c) {
     FILE *text = session->text;
     fprintf(text, "attest        %s, built with %s\n", att_version(), lab_compiler());
@@ -302,7 +288,7 @@ cli_exit cli_info(const cli_options *o) {
     if (result == CLI_HOLDS && att_context_query(session.ctx[0], &info) != ATT_OK)
         result = cli_library_failed(o);
     if (result == CLI_HOLDS)
-        result = read_evidence(o, &evidence, &c.judgement);
+        result = cli_evidence_read(o, &evidence, &c.judgement);
     if (result == CLI_HOLDS) {
         c.own = session.ctx[0];
         c.device = info.device;

@@ -6,6 +6,7 @@
 #include "cli/sink.h"
 #include "lab/base/markup.h"
 #include "lab/base/screen.h"
+#include "lab/base/ticker.h"
 #include "lab/report/report_view.h"
 
 /* --format, or else the suffix of the file's name; the terminal if there is no file. A plot is
@@ -78,7 +79,11 @@ cli_exit cli_report(const cli_options *o) {
     if (!asked_well(o))
         return CLI_USAGE;
     const char *format = format_of(o);
-    if (!lab_report_make(&report, o->shapes, o->shape_count, &why)) {
+    lab_ticker ticker;
+    lab_ticker_start(&ticker, stderr, "reading results", 1, 0.0);
+    const bool made = lab_report_make(&report, o->shapes, o->shape_count, &why);
+    lab_ticker_stop(&ticker);
+    if (!made) {
         cli_complain(o, "%s", why.text);
         return CLI_USAGE;
     }

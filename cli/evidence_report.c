@@ -1,9 +1,24 @@
-/* evidence_report.c: prints judgements. */
+/* evidence_report.c: reads and prints judgements. */
 #include "cli/evidence_report.h"
 
 #include <string.h>
 
 #include "lab/base/screen.h"
+#include "lab/base/ticker.h"
+
+cli_exit cli_evidence_read(const cli_options *o, lab_evidence *evidence,
+                           lab_judgement *judgement) {
+    lab_ticker ticker;
+    lab_message why;
+    *judgement = (lab_judgement){.count = 0};
+    lab_ticker_start(&ticker, stderr, "reading evidence", 1, 0.0);
+    const bool ok = lab_evidence_read(evidence, o->evidence, &why) &&
+                    lab_evidence_judge(judgement, evidence, o->signers, &why);
+    lab_ticker_stop(&ticker);
+    if (!ok)
+        cli_complain(o, "%s", why.text);
+    return ok ? CLI_HOLDS : CLI_USAGE;
+}
 
 void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char *buf,
                        size_t n) {

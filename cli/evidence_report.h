@@ -1,12 +1,18 @@
-/* evidence_report.h: the standing of kernels according to the evidence, as text and as a
- * document. */
+/* evidence_report.h: the standing of kernels according to the evidence: read, and shown as text and
+ * as a document. */
 #ifndef CLI_EVIDENCE_REPORT_H
 #define CLI_EVIDENCE_REPORT_H
 
 #include <jansson.h>
 #include <stdio.h>
 
+#include "cli/options.h"
 #include "lab/evidence/evidence_judge.h"
+
+/* Read and judge the evidence of --evidence, or that which ships with the program, which may be
+ * absent; with a progress bar. Free both in any case. Prints errors. */
+cli_exit cli_evidence_read(const cli_options *o, lab_evidence *evidence,
+                           lab_judgement *judgement);
 
 /* "h200: current, l4: missing" for one kernel; "-" if no device with evidence runs it. */
 void cli_evidence_cell(const lab_judgement *judgement, const char *kernel, char *buf, size_t n);

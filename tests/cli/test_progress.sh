@@ -50,6 +50,10 @@ check 'and draws a bar' grep -qE 'running 0/5 [0-9]+ s of about [0-9]+' .drawn
 timeout 5 attest run "${long[@]}" >.out 2>.err
 check 'also where there is no terminal' grep -qE '^note: a run will take about' .err
 check 'but no bar there' bash -c '! grep -q "running" .err'
+on_terminal 60 certify --check --evidence "$root/evidence"
+check 'evidence takes a while to read' grep -qE 'reading evidence 0/1 [0-9]+ s' .drawn
+on_terminal 60 report "$root/evidence" -o report.html
+check 'and so do results' grep -qE 'reading results 0/1 [0-9]+ s' .drawn
 expect 'a short run says nothing' 0 -- run b1h1s64d64
 check 'nothing at all' test ! -s .err
 on_terminal 20 run b1h1s64d64
