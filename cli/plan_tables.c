@@ -2,7 +2,6 @@
 #include "cli/plan_tables.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "lab/base/table.h"
 
@@ -58,6 +57,12 @@ static void put_kernel(lab_table *table, const lab_plan_result *r, const lab_pla
                    k->chosen ? "   <- chosen" : "");
 }
 
+/* By its own file, or for a GPU of this machine by the file of its name. */
+static bool is_fitted(const lab_device *device) {
+    lab_device file;
+    return device->fitted || (lab_device_named(&file, device->limits.name) && file.fitted);
+}
+
 void cli_plan_put_kernels(FILE *text, const lab_plan_result *r, const lab_device *device) {
     static const lab_table_column columns[] = {
         {"kernel", LAB_TABLE_LEFT},     {"tile", LAB_TABLE_LEFT},
@@ -74,7 +79,7 @@ void cli_plan_put_kernels(FILE *text, const lab_plan_result *r, const lab_device
     lab_table_print(table, text);
     lab_table_destroy(table);
     fputc('\n', text);
-    if (cli_plan_is_timed(r) && !strstr(device->limits.name, "H200"))
+    if (cli_plan_is_timed(r) && !is_fitted(device))
         fputs("note      the times of the library's own models were fitted on an H200\n", text);
 }
 

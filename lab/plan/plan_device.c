@@ -153,7 +153,7 @@ static bool check_keys(const lab_node *section, const char *(*known)(int), int c
 }
 
 static const char *top_name(int i) {
-    static const char *const names[] = {"schema", "name", "limits", "rates"};
+    static const char *const names[] = {"schema", "name", "limits", "rates", "fitted"};
     return names[i];
 }
 
@@ -169,16 +169,20 @@ static bool read_document(lab_device *device, json_t *value, lab_message *why) {
     const lab_node document = lab_node_root(device->from, value);
     const lab_node limits = lab_node_member(&document, "limits"),
                    rates = lab_node_member(&document, "rates"),
-                   name = lab_node_member(&document, "name");
+                   name = lab_node_member(&document, "name"),
+                   fitted = lab_node_member(&document, "fitted");
     char *to = device->limits.name;
     if (!lab_node_is_object(&document, why) ||
         !lab_node_expect(&document, "schema", "attest-device-1", why) ||
         !lab_node_copy(&document, "name", to, sizeof device->limits.name, why) ||
         !(*to || lab_node_fail(&name, "is empty", why)) ||
-        !check_keys(&document, top_name, 4, why) ||
+        !check_keys(&document, top_name, 5, why) ||
+        !(!fitted.value || json_is_boolean(fitted.value) ||
+          lab_node_fail(&fitted, "expected true or false", why)) ||
         !check_keys(&limits, limit_name, LIMIT_COUNT, why) ||
         !check_keys(&rates, rate_name, LAB_RATE_COUNT, why))
         return false;
+    device->fitted = json_is_true(fitted.value);
     for (int i = 0; i < LIMIT_COUNT; i++)
         if (!read_limit(device, &limit_fields[i], &limits, why))
             return false;

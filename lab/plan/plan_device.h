@@ -33,6 +33,7 @@ typedef struct lab_device {
     char from[1024]; /* the file, or "cuda:0" */
     att_cuda_limits limits;
     lab_rate rates[LAB_RATE_COUNT];
+    bool fitted; /* the library's time models were fitted on this device; only in its file */
 } lab_device;
 
 /* Read a device: NAME.json of devices/, found as described in lab/base/data_file.h with the

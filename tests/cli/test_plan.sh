@@ -29,6 +29,10 @@ expect 'Hopper: kernels, not tiles' 0 out='^fwd_sm90_f16_d128_m192n80s3 +m192n80
 check 'the tiles of fwd_sm80 are left out' test "$(grep -c 'limited by' .out)" -eq 0
 expect 'Hopper: with --all the tiles too' 0 out='^m128n64s2w4 +98304 ' -- plan b4h16s4096d128,causal --device h200 --all
 expect 'another Hopper' 0 out='^note +the times .* fitted on an H200' -- plan b4h16s4096d128,causal --device h100
+expect 'the one they were fitted on' 0 out='^chosen +fwd_sm90_' -- plan b4h16s4096d128,causal --device h200
+check 'has no such note' bash -c '! grep -q "fitted on" .out'
+sed 's/NVIDIA H200/NVIDIA H200 NVL/; /"fitted"/d' "$root/devices/h200.json" >nvl.json
+expect 'one that is only called so' 0 out='^note +the times .* fitted on an H200' -- plan b4h16s4096d128,causal --device ./nvl.json
 expect 'new rows over a cache, their parts' 0 out='^fwd_sm90_bf16_d128_split_m128n128s2 +m128n128s2w12 .* 16 +8 +128 .* selector +<- chosen' -- plan b1h32hkv8s64sk16384d128,bf16 --device h200
 expect 'a decode, its parts' 0 out='^decode_sm90_.* 8 in a cluster .* decode +<- chosen' -- plan b1h32hkv8s1sk8192d128,bf16 --device h200
 expect 'a kernel without a model' 0 out='^chosen +decode_sm80_.*; no model predicts its time' -- plan b1h32hkv8s1sk8192d128,bf16 --device a100

@@ -160,6 +160,7 @@ static void test_device__wrong_values__are_named(void **state) {
     expect_refusal_of("", "name", "", json_string(""), "name");
     expect_refusal_of("", "limits", "", NULL, "limits");
     expect_refusal_of("", "rates", "", json_array(), "rates");
+    expect_refusal_of("", "fitted", "", json_string("yes"), "fitted");
     expect_refusal_of("", "limit", "", json_object(), "'limit'; did you mean 'limits'?");
     expect_refusal_of("limits", "smss", "", json_object(), "'smss'; did you mean 'sms'?");
     expect_refusal_of("limits", "sms", "value", json_real(1.5), "limits.sms.value");
