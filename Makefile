@@ -77,7 +77,15 @@ short        = $(if $(filter 1,$(V)),,@$(if $(SILENT),,printf '  %-5s %s\n' $(1)
 quiet        = $(if $(filter 1,$(V)),,@)
 
 .PHONY: all run bench clean fmt lint
-all: $(BUILD)/libattest.so $(BUILD)/libattest.a $(BUILD)/attest
+all: $(BUILD)/obj/has_jansson $(BUILD)/libattest.so $(BUILD)/libattest.a $(BUILD)/attest
+
+# The only library that the program needs. Asked once, before anything is compiled.
+$(BUILD)/obj/has_jansson:
+	@mkdir -p $(@D)
+	@echo '#include <jansson.h>' | $(CC) $(CPPFLAGS) $(CFLAGS) -E - >/dev/null 2>&1 || \
+	    { echo 'attest needs the header jansson.h: `make run` installs it, or the package libjansson-dev (Fedora: jansson-devel)' >&2; exit 1; }
+	@touch $@
+$(LAB_OBJECTS) $(CLI_OBJECTS): | $(BUILD)/obj/has_jansson
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)

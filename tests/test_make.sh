@@ -33,6 +33,14 @@ check 'the whole command with V=1' grep -q -- ' -c src/base/error.c -o ' <<<"$wh
 check 'warnings are no errors by themselves' test "$(grep -c -- -Werror <<<"$whole")" -eq 0
 check 'they are with WERROR=1' test "$(printed V=1 WERROR=1 | grep -c -- -Werror)" -eq 1
 
+# Without the header of the only library that the program needs.
+bare=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u V make --no-print-directory NVCC= CPPFLAGS=-nostdinc BUILD="$scratch/bare" all 2>&1)
+check 'without jansson.h it says what to do' grep -q '^attest needs the header jansson.h: .make run. installs it, or the package libjansson-dev' <<<"$bare"
+check 'and compiles nothing' test "$(grep -cE '^  CC|fatal error' <<<"$bare")" -eq 0
+bare=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u V make --no-print-directory NVCC= CPPFLAGS=-nostdinc BUILD="$scratch/bare" \
+    "$scratch/bare/obj/cli/sink.o" 2>&1)
+check 'also before a file of the program' test "$(grep -c '^attest needs the header jansson.h' <<<"$bare")" -eq 1
+
 # For another processor; nothing is run, so that neither compiler nor libraries need be here.
 crossed=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n V=1 NVCC= BUILD="$scratch/build" SYSROOT="$scratch" \
     CROSS=aarch64-linux-gnu- "$scratch/build/libattest.a" 2>&1 | grep -- ' -c src/')
