@@ -126,6 +126,8 @@ check "doctor's levels are coloured" grep -qE "^${green//[/\\[}ok${none//[/\\[} 
 on_terminal certify --check --evidence "$root/evidence"
 check 'no failed statement is green' grep -qF "${green}0 failed$none" .drawn
 
+on_terminal verify b1h8s8d8,f32 --device cpu --json -
+check 'a document on a terminal has no colours' python3 -c 'import json; json.load(open(".drawn"))'
 terminal=dumb on_terminal verify b1h1s8d8,f32 --device cpu
 check 'a dumb terminal has no colours' cmp .drawn .plain
 NO_COLOR=1 on_terminal verify b1h1s8d8,f32 --device cpu
