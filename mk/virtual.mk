@@ -38,11 +38,13 @@ virtual_tests  = $(foreach row,$(VIRTUAL_ROWS),"tests/virtual_gpu/row.sh $(1) $(
 test-virtual: virtual $(BUILD)/attest
 	@BUILD=$(BUILD) CUDA_OUT=$(CUDA_OUT) tests/run.sh -j $(shell nproc) $(call virtual_tests,$(SEED))
 
-# One row of every source with the compiler's sanitizers in the kernel and in the virtual GPU, instead of the search for
-# races. Memory that is still allocated at exit is not reported.
+# Every source, by one of its rows or of those that launch it, with the compiler's sanitizers in the kernel and in the
+# virtual GPU, instead of the search for races. Memory that is still allocated at exit is not reported.
 SANITIZED_ROWS := merge_sm80_bf16 combine_sm80_d128 decode_sm80_f16_d64_n16s3w4 decode_sm90_bf16_d64_m8n16s6w8 fwd_sm80_f16_d64_m128n64s2 \
                   fwd_sm80_bf16_d128_general_m64n64s2 fwd_sm90_f16_d64_m128n128s4 fwd_sm90_small_bf16_d64_m64n64s4w8 mma_async_sm80_f16_d64 \
-                  mma_sm80_bf16_d64 unfused_sm80 vector_sm80_d64 tiled_sm80_d128 naive_sm80
+                  mma_sm80_bf16_d64 unfused_sm80 vector_sm80_d64 tiled_sm80_d128 naive_sm80 fwd_sm80_f32_d64_m64n64s1 \
+                  fwd_sm90_f16_d64_mask_m192n128s4 decode_join_sm90_d128 bwd_bias_sm80_f16_d128 bwd_sums_sm80 bwd_sm90_finish_d64_m128 \
+                  bwd_sm90_wide_finish_d192_m64n64 moe_combine_sm80 moe_few_f16_m4n1s4w8 moe_sm90_bf16_m64n128s5w12
 virtual-sanitize:
 	@ATTEST_VIRTUAL_CXXFLAGS="-fno-sanitize=thread -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	    $(call asan_variant,detect_leaks=0) test-virtual VIRTUAL_ROWS="$(SANITIZED_ROWS)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test_make.sh: the output of make: short lines, whole commands with V=1, nothing with -s; warnings are errors only with
-# WERROR=1; what CROSS compiles; what another CUDA_OUT compiles.
+# WERROR=1; what CROSS compiles; what another CUDA_OUT compiles; which kernels are sanitized.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
@@ -48,6 +48,26 @@ check 'CROSS names the compiler' test "$(grep -vc '^aarch64-linux-gnu-gcc ' <<<"
 check 'no file of x86-64 is compiled for another processor' test "$(grep -cE -- ' -m(avx|fma|amx)|_(avx2|avx512|avx512_bf16|amx)\.c' <<<"$crossed")" -eq 0
 check 'rows that refuse stand in for them' test "$(grep -c _absent.c <<<"$crossed")" -eq 4
 check 'its own files are compiled' test "$(grep -c '_neon\.c' <<<"$crossed")" -eq 4
+
+# Kernels under the compiler's sanitizers: no source is left out.
+# shellcheck disable=SC2016 # $(SANITIZED_ROWS) is make's
+sanitized=$(printf 'sanitized: ; @printf "%%s\\n" $(SANITIZED_ROWS)\n' |
+    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -s --no-print-directory NVCC= BUILD="$scratch/build" -f Makefile -f - sanitized)
+sources_of() { # sources_of ROW: its own, and those that are launched with it on the problems that row.sh chooses
+    sed -nE "s/^ATT_CUDA_KERNEL\($1, *([a-z0-9_]+),.*/\1/p" kernels/kernels.def
+    case $1 in
+    fwd_*_mask_*) echo fwd_mask ;;
+    decode_join_*) echo fwd_decode_shares ;;
+    bwd_bias_*) printf '%s\n' bwd_sm80 bwd_delta ;;
+    bwd_sm90_finish_*) echo bwd_sm90 ;;
+    bwd_sm90_wide_finish_*) echo bwd_sm90_wide ;;
+    moe_combine_*) printf '%s\n' moe_route moe_sm80 moe_sm80_down ;;
+    moe_few_*) echo moe_few_down ;;
+    moe_sm90_*) echo moe_sm90_down ;;
+    esac
+}
+check 'every source is sanitized' diff <(sed -nE 's/^ATT_CUDA_KERNEL\([a-z0-9_]+, *([a-z0-9_]+),.*/\1/p' kernels/kernels.def | sort -u) \
+    <(for row in $sanitized; do sources_of "$row"; done | sort -u)
 
 # The kernels of another folder, which may be older than the object that contains them.
 embeds() { # embeds CUDA_OUT: how many times the kernels are compiled into the library's object
