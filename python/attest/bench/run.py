@@ -104,7 +104,7 @@ def _check(timed: Timed, subject, inputs, checker):
             result.error, result.trouble = checker.judge(_as_torch(output), rival=subject.rival != "attest")
         result.wrong = bool(result.trouble)
     except Exception as error:  # from any framework: it is reported, and the others continue
-        result.trouble = f"refused: {_first_line(error)}"
+        result.trouble = _first_line(error)
     if not result.trouble:
         if subject.rival == "attest":
             launch = attest.last_launch()
@@ -141,7 +141,7 @@ def _prepare(row: Row, subjects: Sequence, device: str):
             if subject.rival == "attest" and walls and not row.threads:  # for comparison with rivals without graphs
                 clock.append(clocks.WallClock(call, clock[0].calls, _finish_of(subject)))
         except Exception as error:
-            result.trouble = f"refused: {_first_line(error)}"
+            result.trouble = _first_line(error)
             timed.add(result)
             continue
         ready += [(each, result) for each in clock]

@@ -57,5 +57,6 @@ class Timed:
         for (rival, _, _), result in self.results.items():
             counts[rival] = counts.get(rival, 0) + len(result.samples_ns)
         said = [f"{self.row.name}: samples of " + ", ".join(f"{rival} {n}" for rival, n in counts.items() if n)]
-        said += [f"    {result.rival}: {result.trouble}" for result in self.results.values() if result.trouble]
+        said += [f"    {result.rival}: {'' if result.wrong else 'refused: '}{result.trouble}"
+                 for result in self.results.values() if result.trouble]
         return "\n".join(said)
