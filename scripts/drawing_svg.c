@@ -4,7 +4,7 @@
  *
  * The drawing is the first block between lines of three backticks. Box-drawing characters
  * become lines, everything else becomes text, each run as wide as its characters: positions
- * match those of the page in any font. */
+ * match those of the page in any font. Backticks are left out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,41 +24,6 @@ static size_t rows, columns;
 static void fail(const char *what) {
     fprintf(stderr, "drawing_svg: %s\n", what);
     exit(1);
-}
-
-/* Split a line into cells: one for each UTF-8 character. */
-static void read_row(const char *line) {
-    size_t column = 0;
-    if (rows == ROWS_MOST)
-        fail("the drawing is too high");
-    while (*line && *line != '\n') {
-        size_t length = 1;
-        while (((unsigned char)line[length] & 0xc0) == 0x80)
-            length++;
-        if (column == COLUMNS_MOST || length >= BYTES_MOST)
-            fail("the drawing is too wide");
-        memcpy(cells[rows][column].text, line, length);
-        line += length;
-        column++;
-    }
-    columns = column > columns ? column : columns;
-    rows++;
-}
-
-static void read_drawing(const char *path) {
-    char line[COLUMNS_MOST * BYTES_MOST];
-    FILE *page = fopen(path, "r");
-    int inside = 0;
-    if (!page)
-        fail("the page cannot be read");
-    while (inside < 2 && fgets(line, sizeof line, page))
-        if (strncmp(line, "```", 3) == 0)
-            inside++;
-        else if (inside)
-            read_row(line);
-    fclose(page);
-    if (inside < 2 || rows == 0)
-        fail("the page has no drawing");
 }
 
 /* The directions of a box-drawing character; 0: it is text. */
@@ -81,6 +46,60 @@ static int ways_of(const char *text) {
         if (strcmp(text, boxes[i].text) == 0)
             return boxes[i].ways;
     return 0;
+}
+
+static void add_cells(size_t *column, const char *text, size_t count) {
+    for (size_t i = 0; i < count; i++, ++*column) {
+        if (*column == COLUMNS_MOST)
+            fail("the drawing is too wide");
+        strcpy(cells[rows][*column].text, text);
+    }
+}
+
+/* Split a line into cells: one for each UTF-8 character. Backticks are dropped, and blanks put
+ * after their run of text instead, so that what follows keeps its place. */
+static void read_row(const char *line) {
+    size_t column = 0, dropped = 0;
+    if (rows == ROWS_MOST)
+        fail("the drawing is too high");
+    while (*line && *line != '\n') {
+        size_t length = 1;
+        while (((unsigned char)line[length] & 0xc0) == 0x80)
+            length++;
+        char text[BYTES_MOST] = "";
+        if (length >= BYTES_MOST)
+            fail("a character is too long");
+        memcpy(text, line, length);
+        const int ends = ways_of(text) || (strncmp(line, "  ", 2) == 0);
+        line += length;
+        if (strcmp(text, "`") == 0) {
+            dropped++;
+            continue;
+        }
+        if (ends) {
+            add_cells(&column, " ", dropped);
+            dropped = 0;
+        }
+        add_cells(&column, text, 1);
+    }
+    columns = column > columns ? column : columns;
+    rows++;
+}
+
+static void read_drawing(const char *path) {
+    char line[COLUMNS_MOST * BYTES_MOST];
+    FILE *page = fopen(path, "r");
+    int inside = 0;
+    if (!page)
+        fail("the page cannot be read");
+    while (inside < 2 && fgets(line, sizeof line, page))
+        if (strncmp(line, "```", 3) == 0)
+            inside++;
+        else if (inside)
+            read_row(line);
+    fclose(page);
+    if (inside < 2 || rows == 0)
+        fail("the page has no drawing");
 }
 
 static void put_box(size_t row, size_t column, int ways) {
