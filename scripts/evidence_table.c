@@ -14,7 +14,9 @@
  * FILE is from `python -m attest.bench` on a GPU (attest-bench-2), from the script that
  * preceded it (attest-gpu-vs-torch-1), or has medians that other programs measured
  * (attest-rival-medians-1). Of the first, interleaved replays are shown;
- * `forward:sustained`, `summary:burst` ... shows those of another pace. Prints Markdown. */
+ * `forward:sustained`, `summary:burst` ... shows those of another pace. Speeds are ratios of the
+ * medians that the tables print; `attest judge` and reports print medians of the ratios of each
+ * round, which can differ. Prints Markdown. */
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -208,8 +210,9 @@ static ratios compare(const json_t *rows, const char *group, const char *rival) 
 static void put_summary(const json_t *rows) {
     names groups = {.count = 0}, rivals = {.count = 0};
     collect(rows, NULL, &groups, &rivals);
-    puts("| group | rival | cells | won | times the rival's speed, geometric mean | worst cell "
-         "|");
+    puts(
+        "| group | rival | cells | won | times the rival's speed, by medians: geometric mean | "
+        "worst cell |");
     puts("|---|---|---|---|---|---|");
     for (size_t g = 0; g < groups.count; g++)
         for (size_t r = 0; r < rivals.count; r++) {
@@ -239,9 +242,8 @@ static double best_us(const json_t *row, const char **name) {
 static void put_best(const json_t *rows) {
     names groups = {.count = 0}, rivals = {.count = 0};
     collect(rows, NULL, &groups, &rivals);
-    puts("| group | cells | won | times the best rival's speed, geometric mean | worst cell, "
-         "its "
-         "best rival |");
+    puts("| group | cells | won | times the best rival's speed, by medians: geometric mean | "
+         "worst cell, its best rival |");
     puts("|---|---|---|---|---|");
     for (size_t g = 0; g < groups.count; g++) {
         ratios r = {.worst = INFINITY};
