@@ -17,7 +17,7 @@ test-report-page: all
 	    { echo 'test-docs: $(REPORT_PAGE) does not match evidence/; `make docs` rewrites it' >&2; exit 1; }
 
 # Speeds of attest and its rivals, forward and backward, and the parts of attest; for light pages and for dark ones.
-SPEED_PANELS := rates-forward-h16d128-bf16-causal,rates-backward-backward-h16d128-bf16-causal
+SPEED_PANELS := rates-forward-h16d128-bf16-causal,rates-backward-h16d128-bf16-causal
 SPEED_FILES  := evidence/h200/forward_fa3.json evidence/h200/backward.json
 write_pictures = for theme in light dark; do \
 	    $(BUILD)/attest report $(SPEED_FILES) --svg $(SPEED_PANELS) $$([ $$theme = light ] || echo --dark) -o $(1)/speed-$$theme.svg >/dev/null && \

@@ -14,7 +14,7 @@
 enum {
     LAB_PLOT_WIDTH = 360,
     LAB_PLOT_WIDE = 960,
-    LAB_PLOT_SERIES = 12, /* that many are distinguishable; later ones share the last shape */
+    LAB_PLOT_SERIES = 24, /* that many are distinguishable; later ones share the last shape */
     LAB_PLOT_TICKS = 12
 };
 
@@ -102,6 +102,7 @@ typedef struct lab_plot_spot {
 
 /* One line per series. The line connects the spots of a series in their order. */
 typedef struct lab_plot_curves {
+    const char *name; /* of a panel beside others */
     const char *title, *summary, *x_axis, *y_axis;
     const char *const
         *x_names; /* x is an index into these; NULL: x is a number on a logarithmic scale */

@@ -28,11 +28,26 @@ const char *lab_plot_outline(size_t slot) {
         "M-4 -4l8 8M-4 4l8 -8",                /* cross */
         "M0 -5v10M-5 0h10",                    /* plus */
         "M-5 -2h10v4h-10z",                    /* bar */
-        "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z", /* the first four again, made hollow by their
-                                                * class */
+        /* From here on hollow by their class. Rivals: */
+        "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+        "M0 -5l5 5l-5 5l-5 -5z",
+        "M-3.5 -3.5h7v7h-7z",
+        "M0 -4.5l5 8h-10z",
+        "M0 4.5l5 -8h-10z",
+        "M-5 -2h10v4h-10z",
+        /* attest in another form, in the colour of attest: */
+        "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
         "M-3.5 -3.5h7v7h-7z",
         "M0 -5l5 5l-5 5l-5 -5z",
         "M0 -4.5l5 8h-10z",
+        "M0 4.5l5 -8h-10z",
+        /* Rivals that are in no table: triangles to the right and left, an upright bar, a house,
+         * a cup */
+        "M-3.5 -5l8 5l-8 5z",
+        "M3.5 -5l-8 5l8 5z",
+        "M-2 -5h4v10h-4z",
+        "M-4 4.5v-5l4 -4l4 4v5z",
+        "M-4.5 -4h9l-2.5 8h-4z",
     };
     return paths[lab_plot_slot(slot)];
 }

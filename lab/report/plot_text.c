@@ -9,9 +9,10 @@
 
 enum { VALUE_WIDTH = 8, PLOT_LEAST = 16, LINE_MOST = 1024 };
 
-static const char signs[LAB_PLOT_SERIES + 1] = "ox*+#%@&=$~^";
-static const char *const colors[LAB_PLOT_SERIES] = {"36", "33", "35", "32", "34", "31",
-                                                    "36", "37", "33", "35", "32", "34"};
+static const char signs[LAB_PLOT_SERIES + 1] = "ox*+#%@&=$~^!?0123>I<QUV";
+static const char *const colors[LAB_PLOT_SERIES] = {
+    "36", "33", "35", "32", "34", "31", "36", "37", "33", "35", "32", "34",
+    "31", "36", "36", "36", "36", "36", "36", "33", "35", "32", "34", "31"};
 
 static size_t series_of(const lab_plot_intervals *plot, const lab_plot_mark *mark) {
     return lab_plot_slot(mark->series < plot->series_count ? plot->series[mark->series].slot

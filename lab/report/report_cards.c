@@ -6,18 +6,12 @@
 
 #include "lab/report/report_view.h"
 
-/* An earlier attest is not a rival: it has its own cards. */
-static bool is_own_past(const lab_report_timing *theirs) {
-    return strncmp(theirs->subject, "attest", 6) == 0 ||
-           strcmp(theirs->subject, "the baseline") == 0;
-}
-
 bool lab_report_serves(const lab_report *report, const lab_report_pair *pair) {
     return !report->timings[pair->ours].older;
 }
 
 static bool past_of(const lab_report *report, const lab_report_pair *pair) {
-    return is_own_past(&report->timings[pair->theirs]);
+    return lab_report_is_itself(&report->timings[pair->theirs]);
 }
 
 /* Whether this is the fastest of the rivals of one timing of attest; the first if equal. */

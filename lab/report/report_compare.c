@@ -141,7 +141,8 @@ static bool one_of_several(const lab_report *report, const lab_report_timing *t)
 static bool is_earlier_run(const lab_report *report, const lab_report_timing *t,
                            const lab_report_timing *earlier) {
     if (earlier->file >= t->file || !earlier->ours || !is_timed(earlier) ||
-        !same_problem(earlier, t) || !same_setting(report, earlier, t))
+        !same_problem(earlier, t) || !same_setting(report, earlier, t) ||
+        earlier->tile != t->tile)
         return false;
     return strcmp(earlier->kernel, t->kernel) == 0 ||
            (!one_of_several(report, t) && !one_of_several(report, earlier));
@@ -231,12 +232,15 @@ static void mark_older(lab_report *report) {
     }
 }
 
-static bool is_rung(const lab_report *report, const lab_report_timing *t) {
+/* Whether the same file has attest on this problem with another kernel, of the same family
+ * or any. */
+static bool is_rung(const lab_report *report, const lab_report_timing *t, bool of_family) {
     for (size_t i = 0; i < report->timing_count; i++) {
         const lab_report_timing *other = &report->timings[i];
         if (other != t && other->file == t->file && other->ours &&
             strcmp(other->problem, t->problem) == 0 &&
-            strcmp(other->variant, t->variant) == 0 && strcmp(other->kernel, t->kernel) != 0)
+            strcmp(other->variant, t->variant) == 0 && strcmp(other->kernel, t->kernel) != 0 &&
+            (!of_family || same_family(other->kernel, t->kernel)))
             return true;
     }
     return false;
@@ -246,7 +250,8 @@ static bool is_rung(const lab_report *report, const lab_report_timing *t) {
 static void mark_rungs(lab_report *report) {
     for (size_t i = 0; i < report->timing_count; i++) {
         lab_report_timing *t = &report->timings[i];
-        t->rung = t->ours && is_rung(report, t);
+        t->rung = t->ours && is_rung(report, t, false);
+        t->tile = t->rung && is_rung(report, t, true);
     }
 }
 

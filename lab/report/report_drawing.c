@@ -8,6 +8,7 @@ void lab_drawing_free(lab_drawing *d) {
     for (size_t i = 0; d->texts && i < d->text_count; i++)
         free(d->texts[i]);
     free(d->rows);
+    free(d->of);
     free(d->series);
     free(d->marks);
     free(d->texts);
@@ -17,10 +18,11 @@ bool lab_drawing_make(lab_drawing *d, const lab_report *report, size_t most) {
     const size_t n = most ? most : 1;
     *d = (lab_drawing){.report = report,
                        .rows = calloc(n, sizeof *d->rows),
+                       .of = calloc(n, sizeof(const void *)),
                        .series = calloc(n, sizeof *d->series),
                        .marks = calloc(n, sizeof *d->marks),
                        .texts = calloc(2 * n, sizeof *d->texts)};
-    if (d->rows && d->series && d->marks && d->texts)
+    if (d->rows && d->of && d->series && d->marks && d->texts)
         return true;
     lab_drawing_free(d);
     return false;
@@ -38,11 +40,13 @@ static const char *keep(lab_drawing *d, const char *text) {
 static size_t row_of(lab_drawing *d, const lab_report_timing *t) {
     char label[512];
     size_t row = 0;
-    lab_report_label(label, sizeof label, t);
-    while (row < d->row_count && strcmp(d->rows[row], label) != 0)
+    while (row < d->row_count && (strcmp(d->of[row]->problem, t->problem) != 0 ||
+                                  strcmp(d->of[row]->variant, t->variant) != 0))
         row++;
-    if (row == d->row_count)
-        d->rows[d->row_count++] = keep(d, label);
+    if (row == d->row_count) {
+        d->of[row] = t;
+        d->rows[d->row_count++] = keep(d, lab_report_label(label, sizeof label, t));
+    }
     return row;
 }
 

@@ -8,6 +8,7 @@
 typedef struct lab_drawing {
     const lab_report *report;
     const char **rows;
+    const lab_report_timing **of; /* the first timing of each row */
     lab_plot_key *series;
     lab_plot_mark *marks;
     char **texts; /* labels and notes, to be freed */

@@ -29,16 +29,29 @@ static bool is_taken(const lab_page *page, const char *name) {
     return false;
 }
 
-/* Store a name that is unique in the page; returns its index, or the number of names if memory
- * ran out. */
-static size_t add_name(lab_page *page, const char *text) {
+const char *lab_page_stem(char *buf, size_t n, const lab_report_file *file) {
+    const char *slash = strrchr(file->name, '/');
+    snprintf(buf, n, "%s", slash ? slash + 1 : file->name);
+    char *end = strstr(buf, ".json");
+    if (end)
+        *end = '\0';
+    return buf;
+}
+
+/* Store a name that is unique in the page; `otherwise` is added where it is taken, or a number.
+ * Returns its index, or the number of names if memory ran out. */
+static size_t add_name(lab_page *page, const char *text, const char *otherwise) {
     char(*names)[LAB_FIGURE_NAME] =
         lab_report_grow(page->names, page->name_count, sizeof *names, NULL);
     if (!names)
         return page->name_count;
     page->names = names;
-    char base[LAB_FIGURE_NAME], *name = names[page->name_count];
+    char base[LAB_FIGURE_NAME], longer[3 * LAB_FIGURE_NAME], *name = names[page->name_count];
     make_name(base, text);
+    if (otherwise && is_taken(page, base)) {
+        snprintf(longer, sizeof longer, "%s %.100s", base, otherwise);
+        make_name(base, longer);
+    }
     snprintf(name, LAB_FIGURE_NAME, "%s", base);
     for (size_t i = 2; is_taken(page, name); i++)
         snprintf(name, LAB_FIGURE_NAME, "%.*s-%zu", LAB_FIGURE_NAME - 12, base, i);
@@ -49,13 +62,13 @@ static size_t add_name(lab_page *page, const char *text) {
 static bool add_names(lab_page *page, const lab_figure *figure, size_t *first) {
     const size_t panels =
         figure->panel_count > 1 || figure->columns > 0 ? figure->panel_count : 0;
-    *first = add_name(page, figure->name);
+    *first = add_name(page, figure->name, figure->otherwise);
     if (*first == page->name_count)
         return false;
     for (size_t i = 0; i < panels; i++) {
         char text[3 * LAB_FIGURE_NAME];
-        snprintf(text, sizeof text, "%s %.80s", page->names[*first], figure->panels[i].title);
-        if (add_name(page, text) == page->name_count)
+        snprintf(text, sizeof text, "%s %.80s", page->names[*first], figure->panels[i].name);
+        if (add_name(page, text, NULL) == page->name_count)
             return false;
     }
     return true;

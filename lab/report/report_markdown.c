@@ -46,13 +46,14 @@ static void md_verdicts(FILE *out, const lab_report *r) {
     free(tallies);
 }
 
-static void md_losses(FILE *out, const lab_report *r) {
+static void md_losses(FILE *out, const lab_report *r, bool itself) {
     const lab_report_pair **losses;
-    const size_t count = lab_report_losses(r, false, &losses);
+    const size_t count = lab_report_losses(r, false, itself, &losses);
     if (count > 0)
-        fputs("\n### Losses\n\n| verdict | speed | 95 % interval | problem | rival | kernel |\n"
-              "|---|---:|---:|---|---|---|\n",
-              out);
+        fprintf(out,
+                "\n### Losses%s\n\n| verdict | speed | 95 %% interval | problem | rival | "
+                "kernel |\n|---|---:|---:|---|---|---|\n",
+                itself ? " against itself" : "");
     for (size_t i = 0; i < count && i < LOSSES_LISTED; i++) {
         const lab_report_pair *pair = losses[i];
         char label[512];
@@ -81,7 +82,7 @@ static void md_failures(FILE *out, const lab_report *r) {
             fputs("\n### Not timed\n\n| problem | subject | why |\n|---|---|---|\n", out);
         any = true;
         md_cell(out, problem);
-        md_cell(out, t->subject);
+        md_cell(out, lab_report_name(t));
         md_cell(out, t->failure);
         fputs("|\n", out);
     }
@@ -189,7 +190,8 @@ void lab_report_markdown(FILE *out, const lab_report *report) {
     fputs("## attest report\n\n", out);
     if (report->pair_count + report->median_count > 0)
         md_verdicts(out, report);
-    md_losses(out, report);
+    md_losses(out, report, false);
+    md_losses(out, report, true);
     md_failures(out, report);
     md_history(out, report);
     md_ablations(out, report);

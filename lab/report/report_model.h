@@ -38,7 +38,7 @@ typedef enum lab_report_kind {
 } lab_report_kind;
 
 enum {
-    LAB_REPORT_OTHERS = 3, /* rivals that are in no table but still get their own shape */
+    LAB_REPORT_OTHERS = 5, /* rivals that are in no table but still get their own shape */
     LAB_REPORT_FACTS = 24,
     LAB_REPORT_TIMINGS = 20000 /* in all files: each is compared with each */
 };
@@ -76,7 +76,9 @@ typedef struct lab_report_timing {
     const char *kernel;  /* "" if unknown */
     bool ours;           /* the subject is attest */
     bool older; /* a later file has attest on this problem with a kernel of another family */
-    bool rung;  /* the same file has attest on this problem with another kernel: a ladder */
+    bool rung;  /* the same file has attest on this problem with another kernel */
+    bool tile;  /* and that kernel is of the same family: not a ladder, but tiles that were
+                 * tried */
     const char *failure; /* why it was not timed: a wrong answer, a refusal; "" if it was */
     lab_samples
         samples; /* nanoseconds per call; none if it was not timed, or only its median is

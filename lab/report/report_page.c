@@ -9,6 +9,7 @@
 #include "attest.h"
 #include "base/sha256.h"
 #include "lab/base/markup.h"
+#include "lab/problem/spec.h"
 
 /* ----------------------------------------------------------------------- the policy */
 
@@ -63,6 +64,19 @@ void lab_page_table(lab_page *page, const char *summary, const char *const *head
 
 void lab_page_table_end(lab_page *page) {
     lab_markup(page->out, "</tbody></table></div>\n</details>\n</figure>\n");
+}
+
+/* A longer problem may be cut off by its column. */
+enum { TITLE_FROM = 40 };
+
+void lab_page_problem(lab_page *page, const lab_report_timing *timing) {
+    char label[512], whole[LAB_SPEC_MAX + 64];
+    lab_report_label(label, sizeof label, timing);
+    lab_report_whole_label(whole, sizeof whole, timing);
+    if (strcmp(label, whole) == 0 && strlen(label) < TITLE_FROM)
+        lab_markup(page->out, "<code>%s</code>", label);
+    else
+        lab_markup(page->out, "<code title=\"%s\">%s</code>", whole, label);
 }
 
 void lab_page_bar(lab_page *page, const size_t counts[LAB_VERDICTS], size_t unjudged) {
@@ -164,6 +178,7 @@ static const page_section sections[] = {
     {"times", "Times", lab_page_times},
     {"roofline", "Roofline", lab_page_rooflines},
     {"ladder", "Ladder", lab_page_ladder},
+    {"tiles", "Tiles", lab_page_tiles},
     {"ablation", "Ablation", lab_page_ablations},
     {"profiles", "Profiles", lab_page_profiles},
     {"history", "History", lab_page_history},

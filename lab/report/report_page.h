@@ -5,11 +5,12 @@
 #include "lab/report/plot.h"
 #include "lab/report/report_view.h"
 
-enum { LAB_FIGURE_NAME = 64 };
+enum { LAB_FIGURE_NAME = 96 };
 
 /* One plot, as shown on the page and as a separate picture: one of these is set. */
 typedef struct lab_figure {
-    const char *name; /* made unique in the page; also its anchor */
+    const char *name;      /* made unique in the page; also its anchor */
+    const char *otherwise; /* added to the name where it is taken; may be NULL */
     const char *caption;
     const char *device; /* for the panels: the name of a picture of some of them */
     const char *note;   /* below the caption; may be NULL */
@@ -66,6 +67,7 @@ void lab_page_speeds(lab_page *page);
 void lab_page_times(lab_page *page);
 void lab_page_rooflines(lab_page *page);
 void lab_page_ladder(lab_page *page);
+void lab_page_tiles(lab_page *page);
 void lab_page_ablations(lab_page *page);
 void lab_page_history(lab_page *page);
 void lab_page_measurement(lab_page *page);
@@ -85,6 +87,9 @@ void lab_page_close(lab_page *page);
 void lab_picture_offer(lab_picture *picture, const lab_figure *figure, const char *name,
                        char (*panel_names)[LAB_FIGURE_NAME]);
 
+/* "forward_fa3" of "h200/forward_fa3.json". */
+const char *lab_page_stem(char *buf, size_t n, const lab_report_file *file);
+
 /* <figure> with its caption and its plot; the caller writes "</figure>", or
  * lab_page_table_end() does. */
 void lab_page_figure(lab_page *page, const lab_figure *figure);
@@ -98,6 +103,9 @@ void lab_page_table(lab_page *page, const char *summary, const char *const *head
                     size_t count);
 void lab_page_table_end(lab_page *page);
 
+/* <code> with the problem of a timing; where a list in it is shortened, the whole is its title. */
+void lab_page_problem(lab_page *page, const lab_report_timing *timing);
+
 /* A bar of the count of each verdict; the last count is of those without one. */
 void lab_page_bar(lab_page *page, const size_t counts[LAB_VERDICTS], size_t unjudged);
 
@@ -110,7 +118,7 @@ void lab_page_interval_cell(lab_page *page, double low_ns, double high_ns);
 
 /* The verdicts, losses and speeds of current kernels, or of older ones. */
 void lab_page_tallies(lab_page *page, bool older);
-void lab_page_loss_table(lab_page *page, bool older);
+void lab_page_loss_tables(lab_page *page, bool older);
 void lab_page_speed_figures(lab_page *page, bool older);
 
 /* The limits of the GPU of this name, or those that the file of a CPU records for this many

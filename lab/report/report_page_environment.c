@@ -127,9 +127,9 @@ void lab_page_attestations(lab_page *page) {
     lab_markup(page->out,
                "<p>Statements of <code>attest certify</code> among the files: %zu. Each binds "
                "the problems "
-               "verified and timed to the digest of a kernel&#39;s code. Whether that is the "
-               "code of a build, "
-               "<code>attest certify --check</code> tells.</p>\n"
+               "verified and timed to the digest of a kernel&#39;s code; "
+               "<code class=\"keep\">attest certify --check</code> compares them with your "
+               "build.</p>\n"
                "<details>\n<summary>Every statement as a table</summary>\n",
                count);
     lab_page_headings(page, headings, 6);

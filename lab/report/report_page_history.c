@@ -13,7 +13,7 @@ enum { LINES_MOST = 8, RUNS_MOST = 12, NOTE = 256 };
 typedef struct panel {
     size_t first[LINES_MOST]; /* timings: the first run of each problem */
     size_t files[RUNS_MOST], run_count;
-    char title[160], names[RUNS_MOST][12], lines[LINES_MOST][NOTE],
+    char title[240], group[64], names[RUNS_MOST][12], lines[LINES_MOST][NOTE],
         notes[LINES_MOST * RUNS_MOST][NOTE];
     const char *name_list[RUNS_MOST];
     lab_plot_key keys[LINES_MOST];
@@ -108,6 +108,19 @@ static void name_runs(panel *p, const lab_report *r) {
     }
 }
 
+/* What made the file. */
+static const char *harness_of(const lab_report *r, const lab_report_timing *t) {
+    switch (r->files[t->file].kind) {
+    case LAB_REPORT_GPU_TORCH:
+    case LAB_REPORT_CPU_TORCH:
+        return "the script that preceded attest.bench";
+    case LAB_REPORT_BENCH:
+        return *t->group ? "python -m attest.bench" : "attest bench";
+    default:
+        return r->files[t->file].schema;
+    }
+}
+
 static void fill_panel(panel *p, const lab_report *r) {
     const lab_report_timing *t = &r->timings[p->first[0]];
     for (size_t line = 0; line < p->plot.series_count; line++) {
@@ -117,8 +130,9 @@ static void fill_panel(panel *p, const lab_report *r) {
                 add_spot(p, r, line, r->history[k].ours);
     }
     name_runs(p, r);
-    snprintf(p->title, sizeof p->title, "%.60s%s%.60s%s%.30s", r->files[t->file].device,
-             *t->group ? ": " : "", t->group, *t->variant ? ", " : "", t->variant);
+    snprintf(p->title, sizeof p->title, "%.60s: %.60s%s%.30s, by %s", r->files[t->file].device,
+             lab_report_title(p->group, sizeof p->group, t->group, t->problem),
+             *t->variant ? ", " : "", t->variant, harness_of(r, t));
     p->plot.title = "times over runs";
     p->plot.summary =
         "Median times of attest on each problem over its runs. The table below has "
@@ -135,9 +149,9 @@ static void fill_panel(panel *p, const lab_report *r) {
 static void put_row(lab_page *page, const lab_report_pair *pair) {
     const lab_report *r = page->report;
     const lab_report_timing *now = &r->timings[pair->ours], *then = &r->timings[pair->theirs];
-    char label[512];
-    lab_markup(page->out, "<tr><td><code>%s</code></td>",
-               lab_report_label(label, sizeof label, now));
+    lab_markup(page->out, "<tr><td>");
+    lab_page_problem(page, now);
+    lab_markup(page->out, "</td>");
     lab_page_verdict_cell(page, pair);
     lab_markup(page->out, "<td class=\"num\">%.2f×</td><td class=\"num\">%.3f – %.3f</td>",
                pair->speed, pair->low, pair->high);
@@ -157,6 +171,7 @@ static const char *const headings[] = {
 static void put_panel(lab_page *page, const panel *p) {
     const lab_report *r = page->report;
     lab_page_figure(page, &(lab_figure){.name = "history",
+                                        .otherwise = p->group,
                                         .caption = p->title,
                                         .panels = &p->plot,
                                         .device = p->title,

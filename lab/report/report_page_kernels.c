@@ -19,13 +19,21 @@ static size_t kernels_on(const lab_report *r, const lab_report_timing *of) {
     return count;
 }
 
-/* The largest problem of the file with timings of several kernels; NULL if there is none. */
-static const lab_report_timing *ladder_problem(const lab_report *r, size_t file) {
+static bool has_tiles(const lab_report *r, const lab_report_timing *of) {
+    for (size_t i = 0; i < r->timing_count; i++)
+        if (on_problem(&r->timings[i], of) && r->timings[i].tile)
+            return true;
+    return false;
+}
+
+/* The largest problem of the file with timings of several kernels, each of another family or
+ * else tiles; NULL if there is none. */
+static const lab_report_timing *ladder_problem(const lab_report *r, size_t file, bool tiles) {
     const lab_report_timing *largest = NULL;
     for (size_t i = 0; i < r->timing_count; i++) {
         const lab_report_timing *t = &r->timings[i];
-        if (t->file == file && t->ours && (!largest || t->flops > largest->flops) &&
-            kernels_on(r, t) > 1)
+        if (t->file == file && t->rung && t->samples.count > 0 && has_tiles(r, t) == tiles &&
+            (!largest || t->flops > largest->flops) && kernels_on(r, t) > 1)
             largest = t;
     }
     return largest;
@@ -35,18 +43,18 @@ static const char *const ladder_headings[] = {
     "problem", "kernel", "#median", "#95 % interval", "#over the first", "#of the floor",
 };
 
-static void put_ladder_rows(lab_page *page, size_t file) {
+static void put_ladder_rows(lab_page *page, size_t file, bool tiles) {
     const lab_report *r = page->report;
     const lab_report_timing *first = NULL;
     for (size_t i = 0; i < r->timing_count; i++) {
         const lab_report_timing *t = &r->timings[i];
-        if (t->file != file || !t->ours || t->samples.count == 0)
+        if (t->file != file || !t->rung || t->samples.count == 0 || has_tiles(r, t) != tiles)
             continue;
         if (!first || !on_problem(t, first))
             first = t;
-        char label[512];
-        lab_markup(page->out, "<tr><td><code>%s</code></td><td><code>%s</code></td>",
-                   lab_report_label(label, sizeof label, t), t->kernel);
+        lab_markup(page->out, "<tr><td>");
+        lab_page_problem(page, t);
+        lab_markup(page->out, "</td><td><code>%s</code></td>", t->kernel);
         lab_page_time_cell(page, t->ns.median);
         lab_page_interval_cell(page, t->ns.low, t->ns.high);
         lab_markup(page->out, "<td class=\"num\">%.4g×</td>", first->ns.median / t->ns.median);
@@ -58,7 +66,8 @@ static void put_ladder_rows(lab_page *page, size_t file) {
     }
 }
 
-static void ladder_figure(lab_page *page, size_t file, const lab_report_timing *of) {
+static void ladder_figure(lab_page *page, size_t file, const lab_report_timing *of,
+                          bool tiles) {
     const lab_report *r = page->report;
     const size_t count = kernels_on(r, of); /* at least itself */
     if (count == 0)
@@ -80,9 +89,9 @@ static void ladder_figure(lab_page *page, size_t file, const lab_report_timing *
                                    .note = t->kernel};
         n++;
     }
-    char caption[640], label[512], summary[160];
-    snprintf(caption, sizeof caption, "%s, %s", r->files[file].device,
-             lab_report_label(label, sizeof label, of));
+    char caption[1024], label[512], summary[160], stem[128];
+    snprintf(caption, sizeof caption, "%s, %s: %s", r->files[file].device,
+             lab_report_label(label, sizeof label, of), r->files[file].name);
     snprintf(
         summary, sizeof summary,
         "Times of %zu kernels on one problem, logarithmic. The table below has every problem.",
@@ -99,35 +108,48 @@ static void ladder_figure(lab_page *page, size_t file, const lab_report_timing *
         .log = true,
         .line = of->floor_ns / 1e3,
         .line_high = of->floor_ns > 0.0 ? "the device's floor" : NULL};
-    lab_page_figure(page,
-                    &(lab_figure){.name = "ladder", .caption = caption, .intervals = &plot});
+    lab_page_figure(
+        page, &(lab_figure){.name = tiles ? "tiles" : "ladder",
+                            .otherwise = lab_page_stem(stem, sizeof stem, &r->files[file]),
+                            .caption = caption,
+                            .intervals = &plot});
     lab_page_table(page, "Every problem as a table", ladder_headings, 6);
-    put_ladder_rows(page, file);
+    put_ladder_rows(page, file, tiles);
     lab_page_table_end(page);
     free(times);
     free(rows);
     free(marks);
 }
 
-void lab_page_ladder(lab_page *page) {
+static void put_ladders(lab_page *page, bool tiles, const char *id, const char *title,
+                        const char *text) {
     const lab_report *r = page->report;
     bool any = false;
     for (size_t i = 0; i < r->file_count; i++) {
-        const lab_report_timing *of = ladder_problem(r, i);
+        const lab_report_timing *of = ladder_problem(r, i, tiles);
         if (!of)
             continue;
         if (!any) {
-            lab_page_open(page, "ladder", "The ladder");
-            lab_markup(
-                page->out,
-                "<p>Kernels of attest on one problem, in the order of the file: each rung "
-                "does one thing that the one before did not.</p>\n");
+            lab_page_open(page, id, title);
+            lab_markup(page->out, "<p>%s</p>\n", text);
         }
         any = true;
-        ladder_figure(page, i, of);
+        ladder_figure(page, i, of, tiles);
     }
     if (any)
         lab_page_close(page);
+}
+
+void lab_page_ladder(lab_page *page) {
+    put_ladders(
+        page, false, "ladder", "The ladder",
+        "Kernels of attest on one problem, in the order of the file: each rung does one "
+        "thing that the one before did not.");
+}
+
+void lab_page_tiles(lab_page *page) {
+    put_ladders(page, true, "tiles", "Other tiles",
+                "Kernels that differ only in their tiles, stages or warps, on one problem.");
 }
 
 /* ------------------------------------------------------------------------- ablation */
@@ -176,8 +198,10 @@ static void waterfall_figure(lab_page *page, const lab_report_ablation *a) {
                                          .low = numbers + most,
                                          .high = numbers + 2 * most,
                                          .count = n};
-        lab_page_figure(
-            page, &(lab_figure){.name = "ablation", .caption = caption, .waterfall = &plot});
+        lab_page_figure(page, &(lab_figure){.name = "ablation",
+                                            .otherwise = a->problem,
+                                            .caption = caption,
+                                            .waterfall = &plot});
         lab_markup(page->out, "</figure>\n");
     }
     free(steps);
@@ -214,7 +238,7 @@ static void contribution_figure(lab_page *page, const lab_report_ablation *a) {
                                      .summary =
                                          "Time without each optimisation in times of the time "
                                          "with all; the table has every number.",
-                                     .axis = "times the time with all on",
+                                     .axis = "relative to the time with all on",
                                      .rows = rows,
                                      .row_count = n,
                                      .marks = marks,
@@ -223,9 +247,10 @@ static void contribution_figure(lab_page *page, const lab_report_ablation *a) {
                                      .line = 1.0,
                                      .line_low = "costs",
                                      .line_high = "helps"};
-    lab_page_figure(
-        page,
-        &(lab_figure){.name = "ablation-one-off", .caption = caption, .intervals = &plot});
+    lab_page_figure(page, &(lab_figure){.name = "ablation-one-off",
+                                        .otherwise = a->problem,
+                                        .caption = caption,
+                                        .intervals = &plot});
     lab_page_table(page, "Every variant as a table", variant_headings, 6);
     for (size_t i = 0; i < a->variant_count; i++) {
         const lab_report_variant *v = &a->variants[i];

@@ -13,12 +13,12 @@ static const char *const headings[] = {
 static void put_rows(lab_page *page, const lab_family *f) {
     for (size_t i = 0; i < f->plot.spot_count; i++) {
         const lab_report_timing *t = f->timings[i];
-        char label[512];
+        lab_markup(page->out, "<tr><td>");
+        lab_page_problem(page, t);
         lab_markup(page->out,
-                   "<tr><td><code>%s</code></td><td>%s</td><td><code>%s</code></td>"
+                   "</td><td>%s</td><td><code>%s</code></td>"
                    "<td class=\"num\">%.4g</td><td class=\"num\">%.3g</td>",
-                   lab_report_label(label, sizeof label, t), lab_report_name(t),
-                   t->ours ? t->kernel : "", t->flops / t->ns.median / 1e3,
+                   lab_report_name(t), t->ours ? t->kernel : "", t->flops / t->ns.median / 1e3,
                    t->bytes / t->ns.median / 1e3);
         lab_page_time_cell(page, t->ns.median);
         lab_page_interval_cell(page, t->ns.low, t->ns.high);
@@ -30,15 +30,19 @@ static void put_rows(lab_page *page, const lab_family *f) {
 static void put_figure(lab_page *page, const lab_family *families, size_t count) {
     const lab_report_file *file = &page->report->files[families[0].file];
     lab_plot_curves *panels = calloc(count, sizeof *panels);
-    char name[256], caption[512];
+    char name[256], stem[128], title[64], caption[512];
     if (!panels)
         return;
     for (size_t i = 0; i < count; i++)
         panels[i] = families[i].plot;
-    snprintf(name, sizeof name, "rates-%s", *families[0].group ? families[0].group : "all");
-    snprintf(caption, sizeof caption, "%s: %s%s%s", file->device, families[0].group,
-             *families[0].group ? ", " : "", file->name);
+    lab_page_stem(stem, sizeof stem, file);
+    snprintf(name, sizeof name, "rates-%s", *families[0].group ? families[0].group : stem);
+    snprintf(caption, sizeof caption, "%s: %s, %s", file->device,
+             lab_report_title(title, sizeof title, families[0].group,
+                              families[0].timings[0]->problem),
+             file->name);
     lab_page_figure(page, &(lab_figure){.name = name,
+                                        .otherwise = stem,
                                         .caption = caption,
                                         .panels = panels,
                                         .device = file->device,
@@ -73,9 +77,11 @@ void lab_page_rates(lab_page *page) {
         lab_markup(page->out,
                    "<p>Operations per second, or bytes where memory binds, over the length of "
                    "the sequence. Operations are those of the mask&#39;s visible scores; bytes "
-                   "are inputs read once and outputs written once. The line across is what the "
-                   "device allows: solid by its maker, dashed as measured.</p>\n<div "
-                   "class=\"four\">\n");
+                   "are inputs read once and outputs written once. The solid line is the limit "
+                   "that the maker states. The dashed line is a measured rate: of reads of "
+                   "memory, or of a large matrix product on the tensor cores. It is no bound: "
+                   "the product slows down the clock, and a short run on a card that has "
+                   "rested can be faster.</p>\n<div class=\"four\">\n");
         for (size_t i = 0; i < count; i++)
             lab_family_finish(&families[i], page->report);
         for (size_t i = 0, next; i < count; i = next) {

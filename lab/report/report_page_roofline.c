@@ -147,22 +147,23 @@ static void put_figure(lab_page *page, roofline *line, const char *caption) {
     line->plot.series = line->series;
     line->plot.points = line->points;
     make_points(line, page->report);
-    lab_page_figure(
-        page,
-        &(lab_figure){
-            .name = "roofline", .caption = caption, .beside = true, .roofline = &line->plot});
+    lab_page_figure(page, &(lab_figure){.name = "roofline",
+                                        .otherwise = caption,
+                                        .caption = caption,
+                                        .beside = true,
+                                        .roofline = &line->plot});
     lab_page_headings(page, headings, sizeof headings / sizeof headings[0]);
     for (size_t i = 0; i < line->plot.point_count; i++) {
         const lab_report_timing *t = line->timings[i];
-        char label[512], intensity[32], rate[32];
+        char intensity[32], rate[32];
         if (t->ours)
-            lab_markup(page->out, "<tr><td><code>%s</code></td>", kernel_of(t));
+            lab_markup(page->out, "<tr><td><code>%s</code></td><td>", kernel_of(t));
         else
-            lab_markup(page->out, "<tr><td>%s</td>", kernel_of(t));
+            lab_markup(page->out, "<tr><td>%s</td><td>", kernel_of(t));
+        lab_page_problem(page, t);
         lab_markup(page->out,
-                   "<td><code>%s</code></td><td class=\"num\">%s</td><td class=\"num\">%s</td>"
+                   "</td><td class=\"num\">%s</td><td class=\"num\">%s</td>"
                    "<td class=\"num\">%.0f %%</td></tr>\n",
-                   lab_report_label(label, sizeof label, t),
                    print_number(intensity, sizeof intensity, line->points[i].intensity),
                    print_number(rate, sizeof rate, line->points[i].rate / 1e12),
                    100.0 * share_of(line, t));

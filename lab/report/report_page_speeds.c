@@ -38,9 +38,9 @@ static void draw_pair(lab_drawing *d, const lab_report *r, const lab_report_pair
 static void put_pair_row(lab_page *page, const lab_report_pair *pair) {
     const lab_report_timing *ours = &page->report->timings[pair->ours];
     const lab_report_timing *theirs = &page->report->timings[pair->theirs];
-    char label[512];
-    lab_markup(page->out, "<tr><td><code>%s</code></td><td>%s</td><td><code>%s</code></td>",
-               lab_report_label(label, sizeof label, ours), lab_report_name(theirs),
+    lab_markup(page->out, "<tr><td>");
+    lab_page_problem(page, ours);
+    lab_markup(page->out, "</td><td>%s</td><td><code>%s</code></td>", lab_report_name(theirs),
                ours->kernel);
     lab_page_verdict_cell(page, pair);
     lab_markup(page->out, "<td class=\"num\">%.2f×</td><td class=\"num\">%.3f – %.3f</td>",
@@ -66,6 +66,21 @@ static const char *group_note(const lab_report_group *group) {
                : NULL;
 }
 
+/* The file that all speeds of a group come from; NULL if there are several. */
+static const lab_report_file *file_of(const lab_report *r, const lab_report_group *group,
+                                      bool older) {
+    const lab_report_file *found = NULL;
+    for (size_t i = 0; i < pair_total(r); i++) {
+        const lab_report_file *file = &r->files[r->timings[pair_at(r, i)->ours].file];
+        if (!belongs(r, pair_at(r, i), group, older))
+            continue;
+        if (found && found != file)
+            return NULL;
+        found = file;
+    }
+    return found;
+}
+
 static void speed_figure(lab_page *page, const lab_report_group *group, bool older) {
     const lab_report *r = page->report;
     lab_drawing d;
@@ -75,11 +90,14 @@ static void speed_figure(lab_page *page, const lab_report_group *group, bool old
         if (belongs(r, pair_at(r, i), group, older))
             draw_pair(&d, r, pair_at(r, i));
     if (d.mark_count > 0) {
-        char caption[512], name[512], note[640], summary[160];
-        snprintf(caption, sizeof caption, "%s%s%s", group->device, *group->group ? ": " : "",
-                 group->group);
-        snprintf(name, sizeof name, "speeds-%s%s", *group->group ? group->group : "all",
+        char caption[512], name[512], note[640], summary[160], title[64], stem[128];
+        const lab_report_file *file = file_of(r, group, older);
+        lab_report_title(title, sizeof title, group->group, group->problem);
+        snprintf(caption, sizeof caption, "%s: %s%s%s", group->device, title, file ? ", " : "",
+                 file ? file->name : "");
+        snprintf(name, sizeof name, "speeds-%s%s", *group->group ? group->group : title,
                  older ? "-older" : "");
+        lab_page_stem(stem, sizeof stem, file ? file : &r->files[d.of[0]->file]);
         snprintf(note, sizeof note, "%s%s%s%s", d.series_count == 1 ? "against " : "",
                  d.series_count == 1 ? d.series[0].name : "",
                  d.series_count == 1 && group_note(group) ? "; " : "",
@@ -97,6 +115,7 @@ static void speed_figure(lab_page *page, const lab_report_group *group, bool old
                                    .line_high = "attest faster"};
         lab_drawing_into(&d, &plot);
         lab_page_figure(page, &(lab_figure){.name = name,
+                                            .otherwise = stem,
                                             .caption = caption,
                                             .note = *note ? note : NULL,
                                             .filters = true,
@@ -129,8 +148,8 @@ void lab_page_speeds(lab_page *page) {
     lab_markup(
         page->out,
         "<p>Marks are medians, the bands behind them their 95 %% intervals (bootstrap); an "
-        "interval that cannot be seen is narrower than its mark. A mark names its kernel "
-        "where the pointer rests on it.</p>\n");
+        "interval that cannot be seen is narrower than its mark. Hover over a mark to see its "
+        "kernel.</p>\n");
     lab_page_speed_figures(page, false);
     lab_page_close(page);
 }
@@ -138,9 +157,10 @@ void lab_page_speeds(lab_page *page) {
 /* --------------------------------------------------------------------------- times */
 
 static void put_time_row(lab_page *page, const lab_report_timing *t) {
-    char label[512];
-    lab_markup(page->out, "<tr><td><code>%s</code></td><td>%s</td><td><code>%s</code></td>",
-               lab_report_label(label, sizeof label, t), lab_report_name(t), t->kernel);
+    lab_markup(page->out, "<tr><td>");
+    lab_page_problem(page, t);
+    lab_markup(page->out, "</td><td>%s</td><td><code>%s</code></td>", lab_report_name(t),
+               t->kernel);
     lab_page_time_cell(page, t->ns.median);
     lab_page_interval_cell(page, t->ns.low, t->ns.high);
     if (t->flops > 0.0)
@@ -182,7 +202,8 @@ static bool is_plain(const lab_report *r, size_t file, size_t timing) {
 
 static void time_figure(lab_page *page, size_t file, const lab_drawing *d) {
     const lab_report *r = page->report;
-    char caption[512], summary[128];
+    char caption[512], summary[128], stem[128], name[160];
+    snprintf(name, sizeof name, "times-%s", lab_page_stem(stem, sizeof stem, &r->files[file]));
     snprintf(caption, sizeof caption, "%s: %s", r->files[file].device, r->files[file].name);
     snprintf(summary, sizeof summary,
              "Median times with 95 %% intervals of %zu problems. The table below has every "
@@ -192,8 +213,8 @@ static void time_figure(lab_page *page, size_t file, const lab_drawing *d) {
         .title = caption, .summary = summary, .axis = "microseconds per call", .log = true};
     lab_drawing_into(d, &plot);
     lab_page_figure(
-        page, &(lab_figure){
-                  .name = "times", .caption = caption, .filters = true, .intervals = &plot});
+        page,
+        &(lab_figure){.name = name, .caption = caption, .filters = true, .intervals = &plot});
     lab_page_table(page, "Every number as a table", time_headings,
                    sizeof time_headings / sizeof time_headings[0]);
     for (size_t i = 0; i < r->timing_count; i++)

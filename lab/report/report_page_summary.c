@@ -1,5 +1,5 @@
 /* report_page_summary.c: the head of the page: what was measured, on which device, with which
- * kernels, and how attest compares. */
+ * kernels, against whom and when. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,18 +33,6 @@ static void put_names(lab_page *page, const char *title, const names *n) {
     lab_markup(page->out, "</dd>\n");
 }
 
-/* "backward" of "backward:b1h8s512d64"; attention has no prefix. */
-static const char *operation_of(const char *problem) {
-    static const struct {
-        const char *prefix, *name;
-    } operations[] = {
-        {"backward:", "gradients"}, {"merge:", "merging"}, {"moe:", "mixtures of experts"}};
-    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
-        if (strncmp(problem, operations[i].prefix, strlen(operations[i].prefix)) == 0)
-            return operations[i].name;
-    return "attention";
-}
-
 static void put_measured(lab_page *page) {
     const lab_report *r = page->report;
     names problems, operations;
@@ -54,7 +42,7 @@ static void put_measured(lab_page *page) {
         for (size_t i = 0; i < r->timing_count; i++)
             add_name(&problems, r->timings[i].problem);
         for (size_t i = 0; i < problems.count; i++)
-            add_name(&operations, operation_of(problems.list[i]));
+            add_name(&operations, lab_report_operation(problems.list[i]));
         lab_markup(page->out, "<dt>measured</dt><dd>%zu problem%s of ", problems.count,
                    problems.count == 1 ? "" : "s");
         for (size_t i = 0; i < operations.count; i++)
@@ -110,7 +98,7 @@ static void put_rivals(lab_page *page) {
     if (!names_make(&rivals, r->timing_count))
         return;
     for (size_t i = 0; i < r->timing_count; i++)
-        if (!r->timings[i].ours)
+        if (!r->timings[i].ours && !lab_report_is_itself(&r->timings[i]))
             add_name(&rivals, lab_report_name(&r->timings[i]));
     put_names(page, "against", &rivals);
     free(rivals.list);
@@ -150,114 +138,19 @@ static void put_trust(lab_page *page) {
     if (statements > 0)
         lab_markup(page->out, "<a href=\"#attestations\">%zu attestation%s</a>", statements,
                    statements == 1 ? "" : "s");
-    if (audit.saboteurs > 0)
+    if (audit.saboteurs > 0) {
+        const lab_report_file *file = &r->files[r->saboteurs[r->saboteur_count - 1].file];
         lab_markup(page->out,
                    "%s<a href=\"#measurement\">%zu of %zu cheating kernels caught</a>",
                    statements > 0 ? " · " : "", audit.caught, audit.saboteurs);
+        if (*file->version)
+            lab_markup(page->out, " by attest %s", file->version);
+        char day[11];
+        snprintf(day, sizeof day, "%s", file->date);
+        if (*day)
+            lab_markup(page->out, " on %s", day);
+    }
     lab_markup(page->out, "</dd>\n");
-}
-
-/* ---------------------------------------------------------------------------- cards */
-
-static const char *class_of(const lab_report_card *card) {
-    if (card->unjudged == card->problems)
-        return "unjudged";
-    if (card->counts[LAB_SLOWER] == 0 && card->counts[LAB_FASTER] > 0)
-        return "faster";
-    return 2 * card->counts[LAB_SLOWER] > card->problems ? "slower" : "mixed";
-}
-
-static void put_counts(lab_page *page, const lab_report_card *card) {
-    bool any = false;
-    lab_markup(page->out, "<p>");
-    for (int i = 0; i < LAB_VERDICTS; i++) {
-        if (card->counts[i] == 0)
-            continue;
-        const char *word = lab_report_verdict_word((lab_verdict_kind)i);
-        lab_markup(page->out, "%s<span class=\"%s\">%zu %s</span>", any ? ", " : "", word,
-                   card->counts[i], word);
-        any = true;
-    }
-    if (card->unjudged > 0)
-        lab_markup(page->out, "%s%zu of %zu faster, by medians alone", any ? ", " : "",
-                   card->ahead, card->unjudged);
-    lab_markup(page->out, "</p>\n");
-}
-
-/* Its group, or its operation. */
-static const char *title_of(const lab_report_card *card) {
-    return *card->group ? card->group : operation_of(card->problem);
-}
-
-static bool share_title(const lab_report_card *a, const lab_report_card *b) {
-    return a->past == b->past && strcmp(title_of(a), title_of(b)) == 0 &&
-           strcmp(a->variant, b->variant) == 0 && strcmp(a->device, b->device) == 0;
-}
-
-/* The title of card `at`; if others of its device have the same, with the name of its file. */
-static void put_title(lab_page *page, const lab_report_card *cards, size_t count, size_t at) {
-    const lab_report_card *card = &cards[at];
-    const char *title = title_of(card), *file = page->report->files[card->file].name;
-    const char *slash = strrchr(file, '/');
-    char stem[128];
-    size_t alike = 0;
-    for (size_t i = 0; i < count; i++)
-        alike += share_title(card, &cards[i]);
-    snprintf(stem, sizeof stem, "%s", slash ? slash + 1 : file);
-    stem[strcspn(stem, ".")] = '\0';
-    lab_markup(page->out, "<h3>");
-    if (alike < 2)
-        lab_markup(page->out, "%s", title);
-    else if (strncmp(stem, title, strlen(title)) == 0)
-        lab_markup(page->out, "%s", stem);
-    else
-        lab_markup(page->out, "%s: %s", title, stem);
-    lab_markup(page->out, "%s%s</h3>\n", *card->variant ? ", " : "", card->variant);
-}
-
-static void put_card(lab_page *page, const lab_report_card *cards, size_t count, size_t at) {
-    const lab_report *r = page->report;
-    const lab_report_card *card = &cards[at];
-    char label[512];
-    lab_markup(page->out, "<li class=\"%s\">\n", card->past ? "itself" : class_of(card));
-    put_title(page, cards, count, at);
-    lab_markup(page->out, "<p class=\"soft\">%zu problem%s", card->problems,
-               card->problems == 1 ? "" : "s");
-    lab_markup(page->out, " on %s</p>\n<b>%.2f×</b>\n<p class=\"soft\">the speed of ",
-               *card->device ? card->device : "a device that is not recorded", card->mean);
-    if (card->rival_count > 1)
-        lab_markup(page->out, "the best of ");
-    for (size_t i = 0; i < card->rival_count; i++)
-        lab_markup(page->out, "%s%s",
-                   i == 0                      ? ""
-                   : i + 1 < card->rival_count ? ", "
-                                               : " and ",
-                   card->rivals[i]);
-    lab_markup(page->out, "</p>\n");
-    lab_page_bar(page, card->counts, card->unjudged);
-    put_counts(page, card);
-    lab_markup(page->out,
-               "<p class=\"soft\">worst %.2f× against %s, <code>%s</code></p>\n</li>\n",
-               card->worst->speed, lab_report_name(&r->timings[card->worst->theirs]),
-               lab_report_label(label, sizeof label, &r->timings[card->worst->ours]));
-}
-
-void lab_page_cards(lab_page *page) {
-    lab_report_card *cards;
-    const size_t count = lab_report_cards(page->report, &cards);
-    if (count > 0) {
-        lab_markup(page->out, "<ul class=\"cards\">\n");
-        for (size_t i = 0; i < count; i++) {
-            if (cards[i].past && (i == 0 || !cards[i - 1].past))
-                lab_markup(
-                    page->out,
-                    "</ul>\n<p class=\"soft\">attest against itself: an earlier version, or "
-                    "the same work with other inputs</p>\n<ul class=\"cards\">\n");
-            put_card(page, cards, count, i);
-        }
-        lab_markup(page->out, "</ul>\n");
-    }
-    free(cards);
 }
 
 void lab_page_summary(lab_page *page) {

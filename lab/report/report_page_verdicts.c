@@ -9,21 +9,20 @@
 /* ------------------------------------------------------------------------- verdicts */
 
 static void put_tally(lab_page *page, const lab_report_tally *tally) {
-    char label[512];
     const lab_report_timing *worst = &page->report->timings[tally->worst->ours];
-    lab_markup(page->out, "<tr><td>%s</td><td>%s</td><td class=\"num\">%.2f×</td>",
-               tally->rival, tally->group, tally->mean);
+    char title[64];
+    lab_markup(
+        page->out, "<tr><td>%s</td><td>%s</td><td class=\"num\">%.2f×</td>", tally->rival,
+        lab_report_title(title, sizeof title, tally->group, worst->problem), tally->mean);
     for (int i = 0; i < LAB_VERDICTS; i++)
         lab_markup(page->out, "<td class=\"num %s\">%zu</td>",
                    tally->counts[i] ? lab_report_verdict_word((lab_verdict_kind)i) : "soft",
                    tally->counts[i]);
     lab_markup(page->out, "<td class=\"num soft\">%zu</td><td>", tally->unjudged);
     lab_page_bar(page, tally->counts, tally->unjudged);
-    lab_markup(page->out,
-               "</td><td class=\"num\">%.2f×</td><td><code>%s</code><br/><code "
-               "class=\"soft\">%s</code></td></tr>\n",
-               tally->worst->speed, lab_report_label(label, sizeof label, worst),
-               worst->kernel);
+    lab_markup(page->out, "</td><td class=\"num\">%.2f×</td><td>", tally->worst->speed);
+    lab_page_problem(page, worst);
+    lab_markup(page->out, "<br/><code class=\"soft\">%s</code></td></tr>\n", worst->kernel);
 }
 
 static const char *const tally_headings[] = {
@@ -40,33 +39,42 @@ static bool several_devices(const lab_report_tally *tallies, size_t count) {
     return false;
 }
 
-static size_t count_tallies(const lab_report_tally *tallies, size_t count, bool older) {
-    size_t found = 0;
-    for (size_t i = 0; i < count; i++)
-        found += tallies[i].older == older;
-    return found;
+static void put_row_group(lab_page *page, const char *title) {
+    lab_markup(page->out,
+               "</tbody><tbody><tr><th scope=\"rowgroup\" colspan=\"%d\">%s</th></tr>\n",
+               TALLY_COLUMNS, title);
+}
+
+/* The tallies against rivals, or against attest itself; `found` counts the rows so far. */
+static void put_tallies(lab_page *page, const lab_report_tally *tallies, size_t count,
+                        bool older, bool itself, size_t *found) {
+    const lab_report *r = page->report;
+    const bool devices = several_devices(tallies, count);
+    const char *device = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const lab_report_tally *t = &tallies[i];
+        if (t->older != older || lab_report_is_itself(&r->timings[t->worst->theirs]) != itself)
+            continue;
+        if (*found == 0)
+            lab_page_headings(page, tally_headings, TALLY_COLUMNS);
+        if (itself && !device)
+            put_row_group(page, "attest against itself");
+        if (devices && (!device || strcmp(t->device, device) != 0))
+            put_row_group(page, t->device);
+        device = t->device;
+        put_tally(page, t);
+        ++*found;
+    }
 }
 
 void lab_page_tallies(lab_page *page, bool older) {
     lab_report_tally *tallies;
     const size_t count = lab_report_tallies(page->report, &tallies);
-    const bool devices = several_devices(tallies, count);
-    const char *device = NULL;
-    if (count_tallies(tallies, count, older) > 0) {
-        lab_page_headings(page, tally_headings, TALLY_COLUMNS);
-        for (size_t i = 0; i < count; i++) {
-            if (tallies[i].older != older)
-                continue;
-            if (devices && (!device || strcmp(tallies[i].device, device) != 0))
-                lab_markup(page->out,
-                           "</tbody><tbody><tr><th scope=\"rowgroup\" colspan=\"%d\">%s</th>"
-                           "</tr>\n",
-                           TALLY_COLUMNS, tallies[i].device);
-            device = tallies[i].device;
-            put_tally(page, &tallies[i]);
-        }
+    size_t found = 0;
+    put_tallies(page, tallies, count, older, false, &found);
+    put_tallies(page, tallies, count, older, true, &found);
+    if (found > 0)
         lab_markup(page->out, "</tbody></table></div>\n");
-    }
     free(tallies);
 }
 
@@ -88,7 +96,9 @@ void lab_page_verdicts(lab_page *page) {
     lab_markup(
         page->out,
         "<p>Mean and worst are speeds as multiples of the rival&#39;s: 2× takes half its "
-        "time; means are geometric. A verdict is a permutation test on the raw samples at "
+        "time; means are geometric. The speed of samples that were taken in turn is the median "
+        "of the ratios of each round, which can differ from the ratio of the medians. A "
+        "verdict is a permutation test on the raw samples at "
         "5 %% with a minimum effect of %.0f %%, or of what A/A runs by the same harness on "
         "the device show. Where a file records medians alone there is no verdict.",
         100.0 * LAB_MINIMUM_EFFECT);
@@ -114,7 +124,7 @@ void lab_page_older(lab_page *page) {
         "has attest on the same problem by a kernel of another family.</p>\n");
     lab_page_tallies(page, true);
     lab_markup(page->out, "<details>\n<summary>Losses of older kernels</summary>\n");
-    lab_page_loss_table(page, true);
+    lab_page_loss_tables(page, true);
     lab_markup(page->out, "</details>\n<details>\n<summary>Problem by problem</summary>\n");
     lab_page_speed_figures(page, true);
     lab_markup(page->out, "</details>\n");
@@ -126,13 +136,12 @@ void lab_page_older(lab_page *page) {
 static void put_loss(lab_page *page, const lab_report_pair *pair) {
     const lab_report_timing *ours = &page->report->timings[pair->ours];
     const lab_report_timing *theirs = &page->report->timings[pair->theirs];
-    char label[512];
     lab_markup(page->out, "<tr>");
     lab_page_verdict_cell(page, pair);
+    lab_markup(page->out, "<td class=\"num\">%.2f×</td><td>", pair->speed);
+    lab_page_problem(page, ours);
     lab_markup(page->out,
-               "<td class=\"num\">%.2f×</td><td><code>%s</code></td><td>%s</td>"
-               "<td><code>%s</code></td><td class=\"num\">%.2f – %.2f</td>",
-               pair->speed, lab_report_label(label, sizeof label, ours),
+               "</td><td>%s</td><td><code>%s</code></td><td class=\"num\">%.2f – %.2f</td>",
                lab_report_name(theirs), ours->kernel, pair->low, pair->high);
     lab_page_time_cell(page, ours->ns.median);
     lab_page_time_cell(page, theirs->ns.median);
@@ -146,9 +155,12 @@ static const char *const loss_headings[] = {
 /* Beyond this many, the rest is folded. */
 enum { LOSSES_OPEN = 15 };
 
-void lab_page_loss_table(lab_page *page, bool older) {
+static void put_losses(lab_page *page, bool older, bool itself) {
     const lab_report_pair **losses;
-    const size_t count = lab_report_losses(page->report, older, &losses);
+    const size_t count = lab_report_losses(page->report, older, itself, &losses);
+    if (count > 0 && itself)
+        lab_markup(page->out, "<h3>attest against itself</h3>\n<p>An earlier version, or the "
+                              "same work with other inputs.</p>\n");
     for (size_t i = 0; i < count; i++) {
         if (i == LOSSES_OPEN)
             lab_markup(page->out,
@@ -166,22 +178,28 @@ void lab_page_loss_table(lab_page *page, bool older) {
     free(losses);
 }
 
+void lab_page_loss_tables(lab_page *page, bool older) {
+    put_losses(page, older, false);
+    put_losses(page, older, true);
+}
+
 /* Problems that were never timed, because their answer was wrong or no kernel supports them. */
 static void put_failures(lab_page *page) {
     const lab_report *r = page->report;
     bool any = false;
     for (size_t i = 0; i < r->timing_count; i++) {
         const lab_report_timing *t = &r->timings[i];
-        char label[512], more[LAB_REPORT_MORE];
+        char more[LAB_REPORT_MORE];
         if (!lab_report_failure_stands(r, i, more))
             continue;
         if (!any)
             lab_markup(page->out, "<h3>Not timed</h3>\n<ul>\n");
         any = true;
-        lab_markup(page->out,
-                   "<li><code>%s</code>%s, %s%s%s: %s <span class=\"soft\">(%s)</span></li>\n",
-                   lab_report_label(label, sizeof label, t), more, t->subject,
-                   *t->kernel ? ", " : "", t->kernel, t->failure, r->files[t->file].name);
+        lab_markup(page->out, "<li>");
+        lab_page_problem(page, t);
+        lab_markup(page->out, "%s, %s%s%s: %s <span class=\"soft\">(%s)</span></li>\n", more,
+                   lab_report_name(t), *t->kernel ? ", " : "", t->kernel, t->failure,
+                   r->files[t->file].name);
     }
     if (any)
         lab_markup(page->out, "</ul>\n");
@@ -194,26 +212,26 @@ static bool has_failures(const lab_report *r) {
     return false;
 }
 
-static size_t count_losses(const lab_report *r) {
+static size_t count_losses(const lab_report *r, bool itself) {
     const lab_report_pair **losses;
-    const size_t count = lab_report_losses(r, false, &losses);
+    const size_t count = lab_report_losses(r, false, itself, &losses);
     free(losses);
     return count;
 }
 
 void lab_page_losses(lab_page *page) {
     const lab_report *r = page->report;
-    const size_t count = count_losses(r);
+    const size_t lost = count_losses(r, false), count = lost + count_losses(r, true);
     if (r->pair_count == 0 && !has_failures(r))
         return;
     lab_page_open(page, "losses", "Losses");
     if (count == 0 && r->pair_count > 0)
         lab_markup(page->out, "<p>No comparison was lost, and none was left open.</p>\n");
-    if (count > 0)
+    if (lost > 0)
         lab_markup(page->out,
-                   "<p>Every comparison that attest lost, the worst first, then those "
-                   "that the samples do not decide.</p>\n");
-    lab_page_loss_table(page, false);
+                   "<p>Every comparison that attest lost to a rival, the worst first, then "
+                   "those that the samples do not decide.</p>\n");
+    lab_page_loss_tables(page, false);
     put_failures(page);
     lab_page_close(page);
 }

@@ -23,9 +23,9 @@ static double split_length(const char *problem, char key[LAB_FAMILY_KEY]) {
         return 0.0;
     memcpy(key, problem, n);
     while (islower((unsigned char)*at)) {
-        char *end;
         const size_t letters = strspn(at, "abcdefghijklmnopqrstuvwxyz");
-        const double value = strtod(at + letters, &end);
+        const char *const end = at + letters + strspn(at + letters, "0123456789");
+        const double value = (double)strtoull(at + letters, NULL, 10);
         const bool is = letters == 1 ? *at == 't' || (*at == 's' && !cached)
                                      : letters == 2 && strncmp(at, "sk", 2) == 0;
         if (is)
@@ -151,11 +151,41 @@ static void add_ceilings(lab_family *f, const lab_page_roof *roofs, size_t count
         if (roof->of_memory != f->memory || strstr(roof->what, "mma.sync"))
             continue;
         char *name = f->ceiling_names[f->plot.ceiling_count];
-        snprintf(name, sizeof f->ceiling_names[0], "%s: %.3g T%s/s", roof->what,
-                 roof->rate / 1e12, f->memory ? "B" : "FLOP");
+        snprintf(name, sizeof f->ceiling_names[0], "%s: %.3g", roof->what, roof->rate / 1e12);
         f->ceilings[f->plot.ceiling_count++] = (lab_plot_ceiling){
             .name = name, .value = roof->rate / 1e12, .dashed = roof->measured};
     }
+}
+
+/* "forward: 16 heads of 128, bf16, causal" of "h16d128,bf16,causal"; other shapes stay as they
+ * are. The name is without the operation. */
+static void name_family(lab_family *f) {
+    const char *operation = lab_report_operation(f->key), *colon = strchr(f->key, ':');
+    const char *sizes = strcmp(operation, "attention") != 0 && colon ? colon + 1 : f->key;
+    char words[LAB_FAMILY_KEY] = "";
+    unsigned heads, dims;
+    int length = 0;
+    if (sscanf(sizes, "h%ud%u%n", &heads, &dims, &length) == 2 && sizes[length] == ',')
+        snprintf(words, sizeof words, "%u head%s of %u", heads, heads == 1 ? "" : "s", dims);
+    else
+        length = 0;
+    snprintf(f->name, sizeof f->name, "%s%s%s", sizes, *f->variant ? ", " : "", f->variant);
+    size_t used =
+        (size_t)snprintf(f->title, sizeof f->title, "%s: %s",
+                         strcmp(operation, "attention") == 0 ? "forward" : operation, words);
+    for (const char *at = f->name + length; *at && used + 3 < sizeof f->title; at++) {
+        f->title[used++] = *at;
+        if (*at == ',' && at[1] != ' ')
+            f->title[used++] = ' ';
+    }
+    f->title[used] = '\0';
+}
+
+static const char *x_axis_of(const char *problem) {
+    if (strncmp(problem, "moe:", 4) == 0)
+        return "tokens";
+    const char *keys = strstr(problem, "sk");
+    return keys && keys < problem + strcspn(problem, ",") ? "keys" : "sequence length";
 }
 
 void lab_family_finish(lab_family *f, const lab_report *r) {
@@ -174,12 +204,13 @@ void lab_family_finish(lab_family *f, const lab_report *r) {
                  lab_report_time(time, sizeof time, t->ns.median, "µ"));
         f->spots[i].note = f->notes[i];
     }
-    snprintf(f->title, sizeof f->title, "%s%s%s", f->key, *f->variant ? ", " : "", f->variant);
+    name_family(f);
+    f->plot.name = f->name;
     f->plot.title = f->title;
     f->plot.summary =
         "Rates over the length, a line for each subject. The table below has every "
         "number.";
-    f->plot.x_axis = strncmp(f->key, "moe:", 4) == 0 ? "tokens" : "keys of a sequence";
+    f->plot.x_axis = x_axis_of(f->timings[0]->problem);
     f->plot.y_axis = f->memory ? "TB/s" : "TFLOP/s";
     f->plot.series = f->series;
     f->plot.spots = f->spots;

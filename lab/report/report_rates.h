@@ -11,7 +11,7 @@ enum { LAB_FAMILY_KEY = 200, LAB_FAMILY_CEILINGS = 2, LAB_FAMILY_NOTE = 320 };
 typedef struct lab_family {
     size_t file, first; /* the first timing of its group: groups are in the order of the file */
     const char *group, *variant;
-    char key[LAB_FAMILY_KEY], title[LAB_FAMILY_KEY + 40];
+    char key[LAB_FAMILY_KEY], name[LAB_FAMILY_KEY + 40], title[2 * LAB_FAMILY_KEY];
     lab_plot_key *series;
     lab_plot_spot *spots;
     char (*notes)[LAB_FAMILY_NOTE];

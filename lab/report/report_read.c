@@ -119,6 +119,14 @@ static bool read_discards(lab_report *report, lab_report_file *file, lab_message
     return true;
 }
 
+/* "refused: why"; some files have the outcome in the message too. */
+static const char *failure_of(lab_report *report, const char *outcome, const char *said) {
+    const size_t length = strlen(outcome);
+    if (strncmp(said, outcome, length) == 0 && strncmp(said + length, ": ", 2) == 0)
+        return said;
+    return lab_report_text(report, "%s%s%s", outcome, *said ? ": " : "", said);
+}
+
 static bool read_result(lab_report *report, size_t file, const lab_node *place,
                         const lab_result *r, lab_message *why) {
     const lab_node verify = lab_node_member(place, "verify");
@@ -136,7 +144,9 @@ static bool read_result(lab_report *report, size_t file, const lab_node *place,
         .subject = r->subject,
         .rival = rival,
         .mode = r->mode,
-        .timer = r->timer,
+        /* What was refused has no timer yet, but a device. */
+        .timer =
+            !r->timed && r->threads == 0 && *report->files[file].bench.gpu ? "graph" : r->timer,
         .threads = r->threads,
         .kernel = r->kernel,
         .ours = strcmp(r->subject, "attest") == 0,
@@ -145,8 +155,7 @@ static bool read_result(lab_report *report, size_t file, const lab_node *place,
     if (r->timed)
         t.samples = r->samples;
     else
-        t.failure = lab_report_text(report, "%s%s%s", *r->outcome ? r->outcome : "not timed",
-                                    *said ? ": " : "", said);
+        t.failure = failure_of(report, *r->outcome ? r->outcome : "not timed", said);
     const double calls = r->calls_per_sample < 1000000 ? (double)r->calls_per_sample : 1.0;
     for (size_t i = 0; i < t.samples.count; i++)
         report->files[file].timed_seconds += 1e-9 * t.samples.values[i] * calls;

@@ -22,7 +22,8 @@ static size_t gpu_roofs(const char *name, lab_page_roof *roofs) {
     const lab_rate *rates = device.rates;
     n = add_roof(roofs, n, "tensor cores", rates[LAB_RATE_TENSOR].value, false, false);
     n = add_roof(roofs, n, "memory", rates[LAB_RATE_MEMORY].value, true, false);
-    n = add_roof(roofs, n, "measured", rates[LAB_RATE_TENSOR_SEEN].value, false, true);
+    n = add_roof(roofs, n, "matrix product, measured", rates[LAB_RATE_TENSOR_SEEN].value, false,
+                 true);
     n = add_roof(roofs, n, "mma.sync, measured", rates[LAB_RATE_MMA_SEEN].value, false, true);
     return add_roof(roofs, n, "memory, measured", rates[LAB_RATE_MEMORY_SEEN].value, true,
                     true);

@@ -28,11 +28,6 @@ const char *lab_report_time(char *buf, size_t n, double ns, const char *micro) {
     return buf;
 }
 
-const char *lab_report_label(char *buf, size_t n, const lab_report_timing *timing) {
-    snprintf(buf, n, "%s%s%s", timing->problem, *timing->variant ? ", " : "", timing->variant);
-    return buf;
-}
-
 /* ------------------------------------------------------------------------- tallies */
 
 static lab_report_tally *tally_of(lab_report_tally *tallies, size_t *count,
@@ -95,7 +90,8 @@ static int slowest_first(const void *left, const void *right) {
                                 : (a->ours > b->ours) - (a->ours < b->ours);
 }
 
-size_t lab_report_losses(const lab_report *report, bool older, const lab_report_pair ***out) {
+size_t lab_report_losses(const lab_report *report, bool older, bool itself,
+                         const lab_report_pair ***out) {
     size_t count = 0;
     *out = calloc(report->pair_count ? report->pair_count : 1, sizeof(const void *));
     if (!*out)
@@ -103,14 +99,15 @@ size_t lab_report_losses(const lab_report *report, bool older, const lab_report_
     for (size_t i = 0; i < report->pair_count; i++) {
         const lab_verdict_kind kind = report->pairs[i].verdict.kind;
         if ((kind == LAB_SLOWER || kind == LAB_AMBIGUOUS) &&
-            lab_report_serves(report, &report->pairs[i]) != older)
+            lab_report_serves(report, &report->pairs[i]) != older &&
+            lab_report_is_itself(&report->timings[report->pairs[i].theirs]) == itself)
             (*out)[count++] = &report->pairs[i];
     }
     qsort((void *)*out, count, sizeof(const void *), slowest_first);
     return count;
 }
 
-/* -------------------------------------------------------------------------- groups */
+/* --------------------------------------------------------------------------- trust */
 
 size_t lab_report_statements(const lab_report *report) {
     size_t count = 0;
@@ -142,29 +139,4 @@ const lab_report_variant *lab_report_all_on(const lab_report_ablation *ablation)
             ablation->variants[i].samples.count > 0)
             return &ablation->variants[i];
     return NULL;
-}
-
-bool lab_report_in_group(const lab_report *report, const lab_report_timing *timing,
-                         const lab_report_group *group) {
-    const lab_report_file *file = &report->files[timing->file];
-    return file->kind == group->kind && strcmp(file->device, group->device) == 0 &&
-           strcmp(timing->group, group->group) == 0;
-}
-
-size_t lab_report_groups(const lab_report *report, lab_report_group **out) {
-    size_t count = 0;
-    *out = calloc(report->timing_count ? report->timing_count : 1, sizeof **out);
-    if (!*out)
-        return 0;
-    for (size_t i = 0; i < report->timing_count; i++) {
-        const lab_report_timing *t = &report->timings[i];
-        const lab_report_file *file = &report->files[t->file];
-        bool known = false;
-        for (size_t k = 0; k < count && !known; k++)
-            known = lab_report_in_group(report, t, &(*out)[k]);
-        if (!known)
-            (*out)[count++] = (lab_report_group){
-                .device = file->device, .group = t->group, .kind = file->kind};
-    }
-    return count;
 }

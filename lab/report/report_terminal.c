@@ -45,6 +45,7 @@ static void term_verdicts(FILE *out, const lab_report *r, bool older) {
  * merged. */
 typedef struct sketch {
     char **rows;
+    const lab_report_timing **of; /* the first timing of each row */
     lab_plot_mark *marks;
     lab_plot_key series[LAB_PLOT_SERIES];
     size_t row_count, mark_count, series_count;
@@ -52,14 +53,16 @@ typedef struct sketch {
 
 static bool sketch_make(sketch *s, size_t most) {
     *s = (sketch){.rows = calloc(most + 1, sizeof *s->rows),
+                  .of = calloc(most + 1, sizeof(const void *)),
                   .marks = calloc(most + 1, sizeof *s->marks)};
-    return s->rows && s->marks;
+    return s->rows && s->of && s->marks;
 }
 
 static void sketch_free(sketch *s) {
     for (size_t i = 0; i < s->row_count; i++)
         free(s->rows[i]);
     free(s->rows);
+    free(s->of);
     free(s->marks);
 }
 
@@ -70,11 +73,12 @@ static void sketch_add(sketch *s, const lab_report_timing *t, lab_plot_key key, 
                        double low, double high) {
     char label[512];
     size_t row = 0, series = 0;
-    lab_report_label(label, sizeof label, t);
-    while (row < s->row_count && strcmp(s->rows[row], label) != 0)
+    while (row < s->row_count && (strcmp(s->of[row]->problem, t->problem) != 0 ||
+                                  strcmp(s->of[row]->variant, t->variant) != 0))
         row++;
-    if (row == s->row_count && (s->rows[row] = strdup(label)) != NULL)
-        s->row_count++;
+    if (row == s->row_count &&
+        (s->rows[row] = strdup(lab_report_label(label, sizeof label, t))) != NULL)
+        s->of[s->row_count++] = t;
     while (series < s->series_count && strcmp(s->series[series].name, key.name) != 0)
         series++;
     if (series == LAB_PLOT_SERIES)
@@ -153,18 +157,20 @@ static void term_ablation(FILE *out, const lab_report_ablation *a, size_t column
     const lab_report_variant *on = lab_report_all_on(a);
     sketch s;
     char title[512];
-    if (sketch_make(&s, a->variant_count))
+    lab_report_timing *rows = calloc(a->variant_count + 1, sizeof *rows);
+    if (sketch_make(&s, a->variant_count) && rows)
         for (size_t i = 0; on && i < a->variant_count; i++) {
             const lab_report_variant *v = &a->variants[i];
-            const lab_report_timing row = {.problem = v->name, .variant = ""};
+            rows[i] = (lab_report_timing){.problem = v->name, .variant = ""};
             if (v != on && v->samples.count > 0)
-                sketch_add(&s, &row, (lab_plot_key){.name = v->kind, .slot = NEXT_SLOT},
+                sketch_add(&s, &rows[i], (lab_plot_key){.name = v->kind, .slot = NEXT_SLOT},
                            v->ns.median / on->ns.median, v->ns.low / on->ns.high,
                            v->ns.high / on->ns.low);
         }
     snprintf(title, sizeof title, "%s at %s", a->kernel, a->problem);
-    sketch_put(out, &s, title, "times the time with all on", 1.0, columns, color);
+    sketch_put(out, &s, title, "relative to the time with all on", 1.0, columns, color);
     sketch_free(&s);
+    free(rows);
 }
 
 /* Print words in lines of that many columns; 0: on one line. Lines after the first are

@@ -33,6 +33,9 @@ enum { LAB_VERDICTS = LAB_AMBIGUOUS + 1 };
  * subject itself. */
 const char *lab_report_name(const lab_report_timing *timing);
 
+/* Whether a rival is attest: an earlier version, or the same work with other inputs. */
+bool lab_report_is_itself(const lab_report_timing *rival);
+
 /* The shape and colour of a name, the same in every plot: see lab_plot_key. */
 size_t lab_report_slot(const lab_report *report, const char *name);
 
@@ -75,8 +78,9 @@ typedef struct lab_report_tally {
 size_t lab_report_tallies(const lab_report *report, lab_report_tally **out);
 
 /* The pairs that are SLOWER, slowest first, then those that are AMBIGUOUS, of current or of
- * `older` kernels; allocated as above. */
-size_t lab_report_losses(const lab_report *report, bool older, const lab_report_pair ***out);
+ * `older` kernels, against rivals or against attest `itself`; allocated as above. */
+size_t lab_report_losses(const lab_report *report, bool older, bool itself,
+                         const lab_report_pair ***out);
 
 /* Count pairs by verdict, current ones or all; returns their number. */
 size_t lab_report_count(const lab_report *report, const lab_report_pair *pairs, size_t count,
@@ -92,6 +96,9 @@ const char *lab_report_verdict_word(lab_verdict_kind kind);
 const char *lab_report_time(char *buf, size_t n, double ns, const char *micro);
 
 /* The problem, followed by its variant, such as "2 threads", if there is one. */
+const char *lab_report_whole_label(char *buf, size_t n, const lab_report_timing *timing);
+
+/* The same with long lists shortened, "lensk=1024×8:32768:1024×7": two problems may look alike. */
 const char *lab_report_label(char *buf, size_t n, const lab_report_timing *timing);
 
 /* The number of attestations. */
@@ -110,12 +117,21 @@ bool lab_report_as_it_should(const lab_report_saboteur *saboteur);
 /* The variant of an ablation with everything on, if timed; otherwise NULL. */
 const lab_report_variant *lab_report_all_on(const lab_report_ablation *ablation);
 
+/* "gradients" of "backward:b1h8s512d64". */
+const char *lab_report_operation(const char *problem);
+
+/* What a group of problems is called, or one of its problems if the group has no name. */
+const char *lab_report_title(char *buf, size_t n, const char *group, const char *problem);
+
 /* Timings shown in one plot: of one device, harness and group of problems. */
 typedef struct lab_report_group {
     const char *device, *group;
+    const char *problem; /* one of them */
     lab_report_kind kind;
+    size_t order;
 } lab_report_group;
 
+/* In the order of the cards; *out is allocated. */
 size_t lab_report_groups(const lab_report *report, lab_report_group **out);
 bool lab_report_in_group(const lab_report *report, const lab_report_timing *timing,
                          const lab_report_group *group);

@@ -100,7 +100,7 @@ static bool add_goal(lab_standing *j, lab_report *report, const char *text, doub
         return false;
     j->goals = goals;
     if (at)
-        lab_report_label(label, sizeof label, at);
+        lab_report_whole_label(label, sizeof label, at);
     goals[j->goal_count++] = (lab_goal){.text = text,
                                         .found = found,
                                         .wanted = wanted,

@@ -43,7 +43,7 @@ static void shares_of(const lab_report *r, const lab_report_timing *t, char *buf
 
 static void put_ours(lab_table *table, const lab_report *r, const lab_report_timing *t) {
     char label[512], time[32], low[32], high[32], shares[80];
-    lab_table_cell(table, "%s", lab_report_label(label, sizeof label, t));
+    lab_table_cell(table, "%s", lab_report_whole_label(label, sizeof label, t));
     if (t->samples.count == 0) {
         lab_table_cell(table, "%s", t->kernel);
         lab_table_cell(table, "%s", t->failure);
@@ -104,8 +104,8 @@ void lab_standing_table(FILE *out, const lab_report *r) {
         const lab_report_timing *t = &r->timings[i];
         char label[512];
         if (!t->ours && *t->failure && !lab_standing_is_old(r, t))
-            fprintf(out, "%s: %s: %s\n", lab_report_label(label, sizeof label, t), t->subject,
-                    t->failure);
+            fprintf(out, "%s: %s: %s\n", lab_report_whole_label(label, sizeof label, t),
+                    t->subject, t->failure);
     }
 }
 
@@ -128,13 +128,14 @@ void lab_standing_lines(FILE *out, const lab_standing *j) {
     const size_t count = lab_report_tallies(j->report, &tallies);
     for (size_t i = 0; i < count; i++) {
         const lab_report_tally *t = &tallies[i];
-        fprintf(out,
-                "%s against %s: geometric mean %.3f, worst %.3f, %s; %zu FASTER, %zu SAME, %zu "
-                "SLOWER, %zu AMBIGUOUS\n",
-                *t->group ? t->group : "all", t->rival, t->mean, t->worst->speed,
-                lab_report_label(label, sizeof label, &j->report->timings[t->worst->ours]),
-                t->counts[LAB_FASTER], t->counts[LAB_SAME], t->counts[LAB_SLOWER],
-                t->counts[LAB_AMBIGUOUS]);
+        fprintf(
+            out,
+            "%s against %s: geometric mean %.3f, worst %.3f, %s; %zu FASTER, %zu SAME, %zu "
+            "SLOWER, %zu AMBIGUOUS\n",
+            *t->group ? t->group : "all", t->rival, t->mean, t->worst->speed,
+            lab_report_whole_label(label, sizeof label, &j->report->timings[t->worst->ours]),
+            t->counts[LAB_FASTER], t->counts[LAB_SAME], t->counts[LAB_SLOWER],
+            t->counts[LAB_AMBIGUOUS]);
     }
     free(tallies);
     if (j->wrong)
@@ -150,7 +151,8 @@ void lab_standing_lines(FILE *out, const lab_standing *j) {
                     j->cliff_count, j->swept);
     for (size_t i = 0; i < j->cliff_count; i++)
         fprintf(out, "    %s: %.0f %% below its neighbour\n",
-                lab_report_label(label, sizeof label, &j->report->timings[j->cliffs[i].timing]),
+                lab_report_whole_label(label, sizeof label,
+                                       &j->report->timings[j->cliffs[i].timing]),
                 100.0 * j->cliffs[i].fall);
 }
 
@@ -198,8 +200,8 @@ json_t *lab_json_standing(const lab_standing *j) {
         char label[512];
         json_array_append_new(
             cliffs, json_pack("{s:s, s:o}", "problem",
-                              lab_report_label(label, sizeof label,
-                                               &j->report->timings[j->cliffs[i].timing]),
+                              lab_report_whole_label(label, sizeof label,
+                                                     &j->report->timings[j->cliffs[i].timing]),
                               "fall", lab_json_number(j->cliffs[i].fall)));
     }
     return json_pack("{s:s, s:b, s:I, s:o, s:o, s:I, s:o}", "mode", j->mode, "holds",

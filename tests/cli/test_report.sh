@@ -75,7 +75,7 @@ fi
 expect 'a plot' 0 out='^wrote plot.svg \(svg\): ' -- report few --svg rates-forward -o plot.svg
 expect 'a dark one' 0 -- report few --svg rates-forward --dark -o dark.svg
 check 'it is another' bash -c '! cmp -s plot.svg dark.svg'
-expect 'two panels' 0 -- report few --svg rates-forward-h16d128-bf16-causal,rates-backward-backward-h16d128-bf16-causal -o two.svg
+expect 'two panels' 0 -- report few --svg rates-forward-h16d128-bf16-causal,rates-backward-h16d128-bf16-causal -o two.svg
 check 'pictures are well formed, sized and closed' python3 - plot.svg dark.svg two.svg <<'END'
 import sys, xml.etree.ElementTree as tree
 for path in sys.argv[1:]:
@@ -100,13 +100,29 @@ import re, sys
 page = open(sys.argv[1]).read()
 head = page[: page.index("<main>")]
 assert "<dd>NVIDIA H200</dd>" in head and "kernels of attest" in head
+assert "14 of 14 cheating kernels caught</a> by attest 0.1.0 on 2026-11-15" in head, "an audit says whose it is"
+against = re.search(r"<dt>against</dt><dd>(.*?)</dd>", head).group(1).split(" · ")
+assert len(against) == len(set(against)) and "cuBLAS" in against and not any(name.startswith("attest") for name in against), against
+titles = re.findall(r"<h3>(.*?)</h3>", head)
+assert len(titles) == len(set(titles)) and not any("_" in title for title in titles), titles
 assert re.search(r"<h3>forward</h3>\n<p class=\"soft\">24 problems.*?\n<b>1\.\d\d×</b>\n<p class=\"soft\">the speed of the best of "
                  r"cuDNN, FlashAttention-2 and FlashAttention-3", head)
 losses = page[page.index('<section id="losses">') : page.index('<section id="speeds">')]
 assert "bwd_sm90_" in losses and "fwd_sm80_" not in losses, "losses of what serves, by kernel"
+rivals, itself = losses.split("<h3>attest against itself</h3>")
+assert "<td>attest, " not in rivals and "<td>attest, one call</td>" in itself and "refused: refused" not in losses
+ladder = page[page.index('<section id="ladder">') : page.index('<section id="tiles">')]
+assert ladder.count("<figure") == 1 and "h200/ladder.json</figcaption>" in ladder, "only rungs"
+for section in page.split("<section id=")[1:]:
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", section)
+    assert len(captions) == len(set(captions)), "no two figures of a section have one caption"
+assert not re.search(r">\d+M</text>", page[page.index('id="plot-rates-experts"') : page.index('<section id="losses">')])
 older = page[page.index('<section id="older">') : page.index('<section id="measurement">')]
 assert "fwd_sm80_" in older
 END
+
+# The picture of the parts is text, without the marks of Markdown.
+check 'no backtick in the picture of the parts' bash -c '! grep -q "\`" "$0"/parts-*.svg && grep -q ">the program attest<" "$0"/parts-dark.svg' "$root/docs/pictures"
 
 # The pages are well-formed XML, load nothing, run nothing foreign, and every id is unique.
 check 'pages are well formed and closed' python3 "$tests_folder/page.py" page.html all.html bench.html

@@ -235,7 +235,8 @@ static void put_pictures(FILE *out, const lab_report *report) {
     free(names);
 }
 
-static char *render(const lab_report *report, view v) {
+/* Not inlined: gcc 12 takes the stream's buffer for a pointer to a local variable then. */
+__attribute__((noinline)) static char *render(const lab_report *report, view v) {
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
@@ -258,6 +259,14 @@ static size_t occurrences(const char *text, const char *word) {
         count++;
     }
     return count;
+}
+
+/* Where `word` is in `text` after `from`; it must be there. */
+static size_t place_of(const char *text, size_t from, const char *word) {
+    const char *at = strstr(text + from, word);
+    if (!at)
+        fail_msg("there is no '%s' in its place", word);
+    return (size_t)(at - text);
 }
 
 static void make_report(lab_report *report) {
@@ -300,7 +309,9 @@ static void test_report__all_kinds_of_files__counts_wins_and_losses(void **state
     assert_int_equal(counts[LAB_SLOWER], 3);
 
     const lab_report_pair **losses;
-    assert_int_equal(lab_report_losses(&report, false, &losses), 3);
+    assert_int_equal(lab_report_losses(&report, false, true, &losses), 1); /* the baseline */
+    free((void *)losses);
+    assert_int_equal(lab_report_losses(&report, false, false, &losses), 2);
     assert_true(losses[0]->speed < losses[1]->speed); /* 0.7 of cudnn, then 0.8 */
     assert_string_equal(report.timings[losses[0]->theirs].subject, "PyTorch 2.11.0 cudnn");
     assert_true(losses[0]->low <= losses[0]->speed && losses[0]->speed <= losses[0]->high);
@@ -452,6 +463,334 @@ static void test_slots__of_rivals__are_theirs_throughout(void **state) {
     lab_report_free(&report);
 }
 
+/* A bench of one device with these results, each with samples around its time, or with a message
+ * instead of a time. */
+typedef struct result {
+    const char *group, *spec, *subject, *rival, *kernel;
+    double us;
+    const char *message;
+} result;
+
+static void put_results(const char *name, const char *made, const result *list, size_t count) {
+    json_t *document = parse("{'schema': 'attest-bench-2', 'attest': '0.2.0', 'machine': "
+                             "{'device': 'cuda', 'gpu': {'name': 'NVIDIA H200'}}}");
+    json_t *results = json_array();
+    json_object_set_new(document, "made", json_string(made));
+    for (size_t i = 0; i < count; i++) {
+        const result *r = &list[i];
+        json_t *one = json_pack(
+            "{s:{s:s}, s:s, s:s, s:s, s:s, s:s, s:b, s:{s:s, s:s}}", "problem", "spec", r->spec,
+            "group", r->group, "subject", r->subject, "rival", r->rival, "kernel", r->kernel,
+            "timer", "graph", "timed", r->us > 0.0, "verify", "outcome",
+            r->us > 0.0 ? "pass" : "refused", "message", r->message ? r->message : "");
+        assert_non_null(one);
+        if (r->us > 0.0) {
+            json_t *times = json_array();
+            for (int k = 0; k < 8; k++)
+                json_array_append_new(times, json_real(r->us * (1e3 + k % 3)));
+            json_object_set_new(one, "samples_ns", times);
+        }
+        json_array_append_new(results, one);
+    }
+    json_object_set_new(document, "results", results);
+    put_document(name, document);
+    json_decref(document);
+}
+
+#define PUT_RESULTS(name, made, list)                                                          \
+    put_results(name, made, list, sizeof(list) / sizeof(list)[0])
+
+static void test_label__of_long_lists__is_short(void **state) {
+    (void)state;
+    static const struct {
+        const char *problem, *label;
+    } cases[] = {
+        {"b1h1s8d8", "b1h1s8d8, sustained"},
+        {"b3h1s8d8,lens=5:5:5", "b3h1s8d8,lens=5:5:5, sustained"},
+        {"b6h1s8d8,lensk=9:9:9:77:9:9,causal", "b6h1s8d8,lensk=9×3:77:9:9,causal, sustained"},
+        {"b7h1s8d8,lens=1:2:3:4:5:6:7,causal,window=4:0",
+         "b7h1s8d8,lens=1:2:3:4:… 7 values,causal,window=4:0, sustained"},
+        {"b5h1s8d8,lens=1:2:3:4:5", "b5h1s8d8,lens=1:2:3:4:5, sustained"},
+        {"b5h1s8d8,lens=10:1:1:1:100", "b5h1s8d8,lens=10:1×3:100, sustained"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const lab_report_timing t = {.problem = cases[i].problem, .variant = "sustained"};
+        char label[128];
+        assert_string_equal(lab_report_label(label, sizeof label, &t), cases[i].label);
+        for (size_t n = 1; n < strlen(cases[i].label); n++) { /* in less room: cut off */
+            lab_report_label(label, n, &t);
+            assert_true(strlen(label) < n &&
+                        strncmp(label, cases[i].label, strlen(label)) == 0);
+        }
+    }
+}
+
+/* Two problems with one short label keep their own rows, and the whole list is a title. */
+static void test_page__problems_that_look_alike__are_two_rows(void **state) {
+    (void)state;
+    static const result list[] = {
+        {"lengths", "b5h1s9d64,bf16,lens=1:2:3:4:9", "attest", "attest", "k", 10.0, NULL},
+        {"lengths", "b5h1s9d64,bf16,lens=1:2:3:4:9", "x", "x", "", 9.0, NULL},
+        {"lengths", "b6h1s9d64,bf16,lens=1:2:3:4:5:9", "attest", "attest", "k", 10.0, NULL},
+        {"lengths", "b6h1s9d64,bf16,lens=1:2:3:4:5:9", "x", "x", "", 9.0, NULL},
+        {"lengths", "b6h1s9d64,bf16,lens=1:2:3:4:6:9", "attest", "attest", "k", 10.0, NULL},
+        {"lengths", "b6h1s9d64,bf16,lens=1:2:3:4:6:9", "x", "x", "", 9.0, NULL}};
+    lab_report report;
+    clear_folder();
+    PUT_RESULTS("x.json", "2026-11-15", list);
+    make_report(&report);
+    char *page = render(&report, HTML);
+    assert_int_equal(
+        occurrences(page, "<div class=\"row\"><code>b6h1s9d64,bf16,lens=1:2:3:4:… 6 "
+                          "values</code>"),
+        2);
+    assert_non_null(strstr(page,
+                           "<code title=\"b6h1s9d64,bf16,lens=1:2:3:4:6:9\">b6h1s9d64,bf16,"
+                           "lens=1:2:3:4:… 6 values</code>"));
+    free(page);
+    lab_report_free(&report);
+}
+
+/* The number of experts is no exponent of the number of tokens. */
+static void test_rates__of_experts__are_over_the_tokens(void **state) {
+    (void)state;
+    static const result list[] = {
+        {"experts", "moe:t1e8k2h64i64,bf16", "attest", "attest", "k", 10.0, NULL},
+        {"experts", "moe:t64e8k2h64i64,bf16", "attest", "attest", "k", 20.0, NULL},
+        {"experts", "moe:t4096e8k2h64i64,bf16", "attest", "attest", "k", 30.0, NULL}};
+    lab_report report;
+    clear_folder();
+    PUT_RESULTS("x.json", "2026-11-15", list);
+    make_report(&report);
+    char *page = render(&report, HTML);
+    assert_non_null(strstr(page, "<h4>mixtures of experts: e8k2h64i64, bf16</h4>"));
+    assert_non_null(strstr(page, ">4k</text>"));
+    assert_non_null(strstr(page, ">tokens</text>"));
+    assert_null(strstr(page, "00M</text>"));
+    free(page);
+    char *names = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&names, &length);
+    assert_true(lab_report_svg(out, &report, "list", LAB_THEME_LIGHT, &why));
+    fclose(out);
+    assert_non_null(strstr(names, "rates-experts-e8k2h64i64-bf16\n"));
+    free(names);
+    lab_report_free(&report);
+}
+
+/* Every subject of the benches has its own slot, attest's other forms too, and a short name. */
+static void test_slots__of_known_subjects__are_all_different(void **state) {
+    (void)state;
+    static const struct {
+        const char *rival, *subject, *name;
+    } known[] = {{"attest", "attest", "attest"},
+                 {"cudnn", "PyTorch 2.11.0 cudnn", "cuDNN"},
+                 {"flash", "PyTorch 2.11.0 flash", "FlashAttention-2"},
+                 {"flash-deterministic", "PyTorch 2.11.0 flash, deterministic",
+                  "FlashAttention-2, deterministic"},
+                 {"fa3", "FlashAttention-3", "FlashAttention-3"},
+                 {"fa3-deterministic", "FlashAttention-3, deterministic",
+                  "FlashAttention-3, deterministic"},
+                 {"default", "PyTorch 2.11.0", "PyTorch"},
+                 {"math", "PyTorch 2.11.0 math", "PyTorch, math"},
+                 {"efficient", "PyTorch 2.11.0 efficient", "PyTorch, efficient"},
+                 {"flex", "PyTorch 2.11.0 flex", "PyTorch, flex"},
+                 {"grouped_mm", "PyTorch 2.11.0 grouped_mm", "PyTorch, grouped_mm"},
+                 {"loop", "PyTorch 2.11.0 loop over experts", "PyTorch, a loop over experts"},
+                 {"jax", "JAX 0.11.2", "JAX"},
+                 {"cublas 13.1.0, batched", "cublas 13.1.0, batched", "cuBLAS"},
+                 {"attest-library 0.1.0", "attest-library 0.1.0", "attest-library 0.1.0"},
+                 {"contiguous", "attest, contiguous keys", "attest, contiguous keys"},
+                 {"equal", "attest, equal lengths", "attest, equal lengths"},
+                 {"plain", "attest, plain scores", "attest, plain scores"},
+                 {"whole", "attest, one call", "attest, one call"},
+                 {"a", "another 1", "another 1"},
+                 {"b", "another 2", "another 2"},
+                 {"c", "another 3", "another 3"},
+                 {"d", "another 4", "another 4"},
+                 {"e", "another 5", "another 5"}};
+    enum { SUBJECTS = sizeof known / sizeof known[0] };
+    result list[SUBJECTS];
+    lab_report report;
+    size_t slots[SUBJECTS];
+    for (size_t i = 0; i < SUBJECTS; i++)
+        list[i] = (result){
+            "forward", "b1h1s8d8,fp16", known[i].subject, known[i].rival, "k", 10.0 + (double)i,
+            NULL};
+    clear_folder();
+    put_results("x.json", "2026-11-15", list, SUBJECTS);
+    make_report(&report);
+    for (size_t i = 0; i < SUBJECTS; i++) {
+        assert_string_equal(lab_report_name(&report.timings[i]), known[i].name);
+        slots[i] = lab_report_slot(&report, known[i].name);
+        for (size_t k = 0; k < i; k++)
+            if (slots[k] == slots[i])
+                fail_msg("%s and %s share slot %zu", known[k].name, known[i].name, slots[i]);
+    }
+    char *page = render(&report, HTML); /* what the short names leave out */
+    assert_non_null(strstr(page, "<dt>JAX</dt><dd>JAX 0.11.2</dd>"));
+    free(page);
+    lab_report_free(&report);
+}
+
+static const result against_itself[] = {
+    {"forward", "b1h1s64d64,fp16", "attest", "attest", "k", 10.0, NULL},
+    {"forward", "b1h1s64d64,fp16", "PyTorch 2.11.0 cudnn", "cudnn", "", 9.0, NULL},
+    {"pages", "b1h1s64d64,fp16,paged=16", "attest", "attest", "k", 10.0, NULL},
+    {"pages", "b1h1s64d64,fp16,paged=16", "attest, contiguous keys", "contiguous", "", 5.0,
+     NULL}};
+
+static void test_losses__against_itself__are_a_list_of_their_own(void **state) {
+    (void)state;
+    lab_report report;
+    const lab_report_pair **losses;
+    clear_folder();
+    PUT_RESULTS("x.json", "2026-11-15", against_itself);
+    make_report(&report);
+    for (int itself = 0; itself <= 1; itself++) {
+        assert_int_equal(lab_report_losses(&report, false, itself == 1, &losses), 1);
+        assert_string_equal(report.timings[losses[0]->theirs].rival,
+                            itself ? "contiguous" : "cudnn");
+        free((void *)losses);
+    }
+    char *page = render(&report, HTML), *text = render(&report, MARKDOWN);
+    const size_t lost = place_of(page, 0, "<section id=\"losses\">"),
+                 apart = place_of(page, lost, "<h3>attest against itself</h3>");
+    assert_true(place_of(page, lost, "<td>cuDNN</td>") < apart);
+    assert_true(place_of(page, lost, "<td>attest, contiguous keys</td>") > apart);
+    assert_non_null(strstr(page, "<dt>against</dt><dd>cuDNN</dd>"));
+    assert_non_null(strstr(page, "<h3>pages of keys against contiguous keys</h3>"));
+    assert_non_null(strstr(text, "### Losses against itself\n"));
+    free(page);
+    free(text);
+    lab_report_free(&report);
+}
+
+static void test_page__groups__are_in_the_order_of_the_cards(void **state) {
+    (void)state;
+    static const result list[] = {
+        {"", "b1h1s8d8,fp16", "attest", "attest", "k", 10.0, NULL},
+        {"", "b1h1s8d8,fp16", "cublas 13", "cublas 13", "", 20.0, NULL},
+        {"windows", "b1h1s8d8,fp16,causal", "attest", "attest", "k", 10.0, NULL},
+        {"windows", "b1h1s8d8,fp16,causal", "attest, plain scores", "plain", "", 20.0, NULL},
+        {"few_heads", "b1h1s8d8,fp16", "attest", "attest", "k", 10.0, NULL},
+        {"few_heads", "b1h1s8d8,fp16", "x", "x", "", 20.0, NULL},
+        {"few_heads", "b1h1s9d8,fp16", "attest", "attest", "k", 10.0, NULL},
+        {"few_heads", "b1h1s9d8,fp16", "x", "x", "", 20.0, NULL},
+        {"few_heads", "b1h1s10d8,fp16", "attest", "attest", "k", 10.0, NULL},
+        {"few_heads", "b1h1s10d8,fp16", "x", "x", "", 20.0, NULL},
+        {"few_heads", "b1h1s11d8,fp16", "attest", "attest", "k", 10.0, NULL},
+        {"few_heads", "b1h1s11d8,fp16", "x", "x", "", 20.0, NULL},
+        {"backward", "backward:b1h1s8d8,fp16", "attest", "attest", "k", 10.0, NULL},
+        {"backward", "backward:b1h1s8d8,fp16", "x", "x", "", 20.0, NULL}};
+    static const char *const groups[] = {"backward", "few_heads", "", "windows"};
+    static const char *const cards[] = {"<h3>few heads</h3>",
+                                        "<summary>2 more of fewer than 4 problems</summary>",
+                                        "<h3>gradients</h3>",
+                                        "<h3>attention</h3>",
+                                        "attest against itself",
+                                        "<h3>sliding windows against plain scores</h3>",
+                                        "<section id=\"speeds\">",
+                                        "NVIDIA H200: gradients, ",
+                                        "NVIDIA H200: few heads, ",
+                                        "NVIDIA H200: attention, ",
+                                        "NVIDIA H200: sliding windows, "};
+    lab_report report;
+    lab_report_group *found;
+    clear_folder();
+    PUT_RESULTS("x.json", "2026-11-15", list);
+    make_report(&report);
+    assert_int_equal(lab_report_groups(&report, &found), 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_string_equal(found[i].group, groups[i]);
+    free(found);
+    char *page = render(&report, HTML);
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof cards / sizeof cards[0]; i++)
+        at = place_of(page, at, cards[i]);
+    free(page);
+    lab_report_free(&report);
+}
+
+/* Kernels of several families are a ladder; of one family, tiles; one kernel twice is neither. */
+static void test_ladder__of_tiles_or_one_kernel__is_none(void **state) {
+    (void)state;
+    static const result tiles[] = {
+        {"", "b1h1s8d8,fp16", "attest", "attest", "mma_sm80_m64", 10.0, NULL},
+        {"", "b1h1s8d8,fp16", "attest", "attest", "mma_sm80_m128", 9.0, NULL},
+        {"", "b1h1s9d8,fp16", "attest", "attest", "merge_sm80", 10.0, NULL},
+        {"", "b1h1s9d8,fp16", "attest", "attest", "merge_sm80", 9.0, NULL}};
+    static const result rungs[] = {
+        {"", "b1h1s8d8,fp16", "attest", "attest", "naive_sm80", 10.0, NULL},
+        {"", "b1h1s8d8,fp16", "attest", "attest", "mma_sm80_m64", 9.0, NULL}};
+    lab_report report;
+    clear_folder();
+    PUT_RESULTS("x.json", "2026-11-14", tiles);
+    make_report(&report);
+    char *page = render(&report, HTML);
+    assert_null(strstr(page, "<section id=\"ladder\">"));
+    assert_non_null(strstr(page, "<section id=\"tiles\">"));
+    assert_int_equal(occurrences(page, "id=\"plot-tiles\""), 1);
+    free(page);
+    lab_report_free(&report);
+    PUT_RESULTS("y.json", "2026-11-15", rungs);
+    make_report(&report);
+    page = render(&report, HTML);
+    assert_non_null(strstr(page, "<section id=\"ladder\">"));
+    const size_t plot = place_of(page, 0, "id=\"plot-ladder\""),
+                 caption = place_of(page, plot, "b1h1s8d8,fp16: ");
+    assert_true(place_of(page, caption, "y.json</figcaption>") < place_of(page, plot, "<svg"));
+    /* A rung of a ladder is no later run of a tile that was tried. */
+    assert_int_equal(report.history_count, 0);
+    free(page);
+    lab_report_free(&report);
+}
+
+static void test_failures__whose_message_has_the_outcome__say_it_once(void **state) {
+    (void)state;
+    static const result list[] = {{"forward", "b1h1s8d8,fp16", "PyTorch 2.11.0 flash", "flash",
+                                   "", 0.0, "refused: too odd"},
+                                  {"forward", "b1h1s8d8,fp16", "PyTorch 2.11.0 cudnn", "cudnn",
+                                   "", 0.0, "refusedly: no"}};
+    lab_report report;
+    clear_folder();
+    PUT_RESULTS("x.json", "2026-11-15", list);
+    make_report(&report);
+    assert_string_equal(report.timings[0].failure, "refused: too odd");
+    assert_string_equal(report.timings[1].failure, "refused: refusedly: no");
+    char *page = render(&report, HTML), *text = render(&report, MARKDOWN);
+    assert_non_null(strstr(page, "</code>, FlashAttention-2: refused: too odd"));
+    assert_non_null(strstr(text, "| `FlashAttention-2` | `refused: too odd` |"));
+    free(page);
+    free(text);
+    lab_report_free(&report);
+}
+
+/* The second plot of a group is named by its file, not by a number. */
+static void test_pictures__of_one_group_in_two_files__are_named_by_file(void **state) {
+    (void)state;
+    static const result list[] = {
+        {"forward", "b1h16s512d128,bf16", "attest", "attest", "fwd_m", 10.0, NULL},
+        {"forward", "b1h16s1024d128,bf16", "attest", "attest", "fwd_m", 20.0, NULL},
+        {"forward", "b1h16s4096d128,bf16", "attest", "attest", "fwd_m", 30.0, NULL}};
+    lab_report report;
+    char *names = NULL;
+    size_t length = 0;
+    clear_folder();
+    put_sample("medians.json", medians_text);
+    PUT_RESULTS("x.json", "2026-11-15", list);
+    make_report(&report);
+    FILE *out = open_memstream(&names, &length);
+    assert_true(lab_report_svg(out, &report, "list", LAB_THEME_LIGHT, &why));
+    fclose(out);
+    assert_non_null(strstr(names, "rates-forward\n"));
+    assert_non_null(strstr(names, "rates-forward-x\n"));
+    assert_non_null(strstr(names, "times-x\n"));
+    assert_null(strstr(names, "-2\n"));
+    free(names);
+    lab_report_free(&report);
+}
+
 static bool draws(const lab_report *report, const char *name, char **text) {
     size_t length = 0;
     *text = NULL;
@@ -530,8 +869,9 @@ static void test_page__of_all_kinds__has_every_section_and_number(void **state) 
         "<h3>forward: gpu_torch</h3>", /* two cards of one group are told apart */
         "<h3>forward: medians</h3>",
         "2 of 3 faster, by medians alone", /* what stands on a card */
-        "<h4>h16d128,bf16,causal</h4>",
-        "tensor cores: 989 TFLOP/s",
+        "<h4>forward: 16 heads of 128, bf16, causal</h4>",
+        "tensor cores: 989 · matrix product, measured: 759",
+        "sequence length",
         "FlashAttention-3</li>",
         "fwd_m, 1.200 times FlashAttention-3", /* a mark names its kernel */
         "row 7 is wrong",                      /* a failure is shown */
@@ -610,7 +950,7 @@ static void test_terminal__of_all_kinds__shows_verdicts_and_plots(void **state) 
     assert_non_null(strstr(text, "3 faster, 3 slower, 0 same, 0 ambiguous of 6"));
     assert_non_null(strstr(text, "times the rival's speed"));
     assert_non_null(strstr(text, "microseconds per call"));
-    assert_non_null(strstr(text, "times the time with all on"));
+    assert_non_null(strstr(text, "relative to the time with all on"));
     assert_non_null(strstr(text, "measurement: 3 % slower on purpose: found in 39 of 40"));
     assert_non_null(strstr(text, "not timed: b1h8s128d64,fp16: fail: row 7 is wrong"));
     assert_null(strchr(text, '\033'));
@@ -892,6 +1232,15 @@ int main(void) {
         cmocka_unit_test(test_report__kernel_of_another_family_since__is_older),
         cmocka_unit_test(test_report__medians_alone__have_speeds_and_no_verdicts),
         cmocka_unit_test(test_slots__of_rivals__are_theirs_throughout),
+        cmocka_unit_test(test_slots__of_known_subjects__are_all_different),
+        cmocka_unit_test(test_label__of_long_lists__is_short),
+        cmocka_unit_test(test_page__problems_that_look_alike__are_two_rows),
+        cmocka_unit_test(test_rates__of_experts__are_over_the_tokens),
+        cmocka_unit_test(test_losses__against_itself__are_a_list_of_their_own),
+        cmocka_unit_test(test_page__groups__are_in_the_order_of_the_cards),
+        cmocka_unit_test(test_ladder__of_tiles_or_one_kernel__is_none),
+        cmocka_unit_test(test_failures__whose_message_has_the_outcome__say_it_once),
+        cmocka_unit_test(test_pictures__of_one_group_in_two_files__are_named_by_file),
         cmocka_unit_test(test_picture__by_name__is_a_file_of_its_own),
         cmocka_unit_test(test_picture__of_no_such_name__names_the_nearest),
         cmocka_unit_test(test_page__of_all_kinds__has_every_section_and_number),
