@@ -60,7 +60,7 @@ static const char *const rules[] = {
     "td.verdict{white-space:nowrap;font-weight:600}\n"
     "td code{white-space:nowrap;display:inline-block;max-width:30rem;overflow:hidden;\n"
     "text-overflow:ellipsis;vertical-align:top}\n"
-    ".filters td code,.beside td code{max-width:15rem}\n"
+    ".filters td code,.beside td code{max-width:16rem;white-space:normal}\n"
     "td svg{display:block;width:6rem;height:.9rem;margin-top:.25rem}\n"
     "tbody tr:hover{background:var(--tint)}\n"
     "dl{display:grid;grid-template-columns:minmax(0,2fr) minmax(0,3fr);gap:.2rem 1rem;\n"
