@@ -12,6 +12,7 @@
 
 #include "lab/base/table.h"
 #include "lab/report/plot.h"
+#include "lab/report/report_page.h"
 
 /* -------------------------------------------------------------------------- scales */
 
@@ -171,6 +172,38 @@ static void test_intervals__as_rows__have_every_mark_and_no_place_in_points(void
     assert_int_equal(occurrences(text, "<svg"), occurrences(text, "</svg>"));
     assert_int_equal(occurrences(text, "<div"), occurrences(text, "</div>"));
     free(text);
+}
+
+/* No two slots have the same outline, colour and filling, on the page and in pictures. */
+static void test_slots__of_any_two_series__look_different(void **state) {
+    (void)state;
+    for (int picture = 0; picture <= 1; picture++) {
+        char *text = NULL, looks[LAB_PLOT_SERIES][256];
+        size_t length = 0;
+        FILE *out = open_memstream(&text, &length);
+        if (picture)
+            lab_picture_style(out, LAB_THEME_LIGHT);
+        else
+            lab_page_style(out);
+        fclose(out);
+        for (size_t i = 0; i < LAB_PLOT_SERIES; i++) {
+            char rule[32], hollow[2][32];
+            snprintf(rule, sizeof rule, ".s%zu{color:", i);
+            snprintf(hollow[0], sizeof hollow[0], ".mark.s%zu,", i);
+            snprintf(hollow[1], sizeof hollow[1], ".mark.s%zu{fill:", i);
+            const char *at = strstr(text, rule);
+            if (!at)
+                fail_msg("slot %zu has no colour", i);
+            at += strlen(rule);
+            snprintf(looks[i], sizeof looks[i], "%s %.*s %d", lab_plot_outline(i),
+                     (int)strcspn(at, "}"), at,
+                     strstr(text, hollow[0]) || strstr(text, hollow[1]));
+            for (size_t k = 0; k < i; k++)
+                if (strcmp(looks[k], looks[i]) == 0)
+                    fail_msg("slots %zu and %zu look alike: %s", k, i, looks[i]);
+        }
+        free(text);
+    }
 }
 
 static const lab_plot_spot spots[] = {{.x = 512.0, .y = 300.0, .series = 0, .note = "a & b"},
@@ -361,6 +394,7 @@ int main(void) {
         cmocka_unit_test(test_ticks__any_range__are_few_round_and_within),
         cmocka_unit_test(test_ticks__known_ranges__are_what_a_reader_expects),
         cmocka_unit_test(test_number__large_and_small__has_three_digits),
+        cmocka_unit_test(test_slots__of_any_two_series__look_different),
         cmocka_unit_test(test_intervals__as_svg__have_every_mark_and_a_description),
         cmocka_unit_test(test_intervals__as_rows__have_every_mark_and_no_place_in_points),
         cmocka_unit_test(test_curves__below_ceilings__have_a_line_for_each_series),
