@@ -61,7 +61,7 @@ void lab_screen_tint(FILE *text, lab_tint tint) {
     fputs(codes[tint], screen.under);
 }
 
-lab_tint lab_tint_of(const char *word) {
+static lab_tint tint_of(const char *word) {
     static const struct {
         const char *word;
         lab_tint tint;
@@ -80,7 +80,7 @@ lab_tint lab_tint_of(const char *word) {
 }
 
 void lab_put_verdict(FILE *text, const char *word) {
-    const lab_tint tint = lab_tint_of(word);
+    const lab_tint tint = tint_of(word);
     if (tint)
         lab_screen_tint(text, tint);
     fputs(word, text);

@@ -18,12 +18,12 @@ bool lab_screen_is_live(FILE *stream);
 /* Whether it takes colours: a live terminal, and NO_COLOR is not set. */
 bool lab_screen_has_color(FILE *stream);
 
-/* What is written to `text` appears on `under` (a clean stream removes control codes on the way).
- * From now on, if `under` is a terminal, tables on `text` fit its width and verdicts have their
- * colours. One stream at a time. Thread: before others print. */
+/* What is written to `text` appears on `under`; a clean stream removes control codes on the way.
+ * From now on, if `under` is a terminal, tables on `text` fit its width, and verdicts have their
+ * colours. One stream at a time. Thread: call it before others print. */
 void lab_screen_open(FILE *text, FILE *under);
 
-/* The columns of `text`; 0: no limit, because it is not the open stream or no terminal. */
+/* The columns of `text`; 0: no limit, because no terminal shows it. */
 size_t lab_screen_width(FILE *text);
 
 typedef enum lab_tint { LAB_TINT_NONE, LAB_TINT_GOOD, LAB_TINT_BAD, LAB_TINT_DOUBT } lab_tint;
@@ -31,10 +31,7 @@ typedef enum lab_tint { LAB_TINT_NONE, LAB_TINT_GOOD, LAB_TINT_BAD, LAB_TINT_DOU
 /* What follows on `text` has that tint, if it takes colours. */
 void lab_screen_tint(FILE *text, lab_tint tint);
 
-/* The tint of a verdict: "pass", "FASTER", "refused" ...; LAB_TINT_NONE for any other word. */
-lab_tint lab_tint_of(const char *word);
-
-/* Write `word`, tinted if it is a verdict. */
+/* Write `word`, tinted if it is a verdict: "pass", "FASTER", "refused" ... */
 void lab_put_verdict(FILE *text, const char *word);
 
 /* Write `text` and a newline, broken at spaces so that no line is longer than `width`. The first
