@@ -174,7 +174,7 @@ size_t lab_variants_at_once(void) {
 
 void lab_variants_compile(att_context *const *contexts, size_t count, const lab_spec *spec,
                           FILE *stream) {
-    lab_ticker ticker;
+    lab_ticker ticker = {.expected = 0.0};
     compile_list list = {
         .contexts = contexts, .count = count, .spec = spec, .ticker = stream ? &ticker : NULL};
     atomic_init(&list.next, 0);
