@@ -18,7 +18,7 @@ static bool add_pattern(cli_refusals *r, const char *line) {
 }
 
 bool cli_refusals_read(cli_refusals *r, const cli_options *o) {
-    char line[LAB_SPEC_MAX], word[LAB_SPEC_MAX];
+    char line[LAB_SPEC_MAX];
     *r = (cli_refusals){.given = o->refusals != NULL};
     if (!r->given)
         return true;
@@ -28,7 +28,8 @@ bool cli_refusals_read(cli_refusals *r, const cli_options *o) {
     bool ok = true;
     while (ok && fgets(line, sizeof line, file)) {
         line[strcspn(line, "#\n")] = '\0';
-        ok = sscanf(line, "%s", word) < 1 || add_pattern(r, word);
+        const char *word = strtok(line, " \t\r");
+        ok = !word || add_pattern(r, word);
     }
     fclose(file);
     return ok || cli_complain(o, "--refusals: out of memory");
