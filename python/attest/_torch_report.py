@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple
 
 import torch
 from torch.nn import functional
@@ -37,7 +37,8 @@ class Report:
 
     _MOST = 1000  # kinds of calls; the rest are counted together
 
-    def __init__(self) -> None:
+    def __init__(self, replacement: Optional[Callable[..., Any]] = None) -> None:
+        self._replacement = replacement
         self._counts: dict[Call, int] = {}
         self._lock = threading.Lock()
 
@@ -93,7 +94,7 @@ _changing = threading.Lock()
 
 def put(replacement) -> Report:
     """Replace PyTorch's function with `replacement` until the last report is closed."""
-    report = Report()
+    report = Report(replacement)
     with _changing:
         reports.append(report)
         functional.scaled_dot_product_attention = replacement
@@ -101,12 +102,11 @@ def put(replacement) -> Report:
 
 
 def close(report: Report) -> None:
-    """Restore PyTorch's function if no other report is open."""
+    """Restore the function of the report that is now the innermost, or PyTorch's if none is open."""
     with _changing:
         if report in reports:
             reports.remove(report)
-        if not reports:
-            functional.scaled_dot_product_attention = original
+        functional.scaled_dot_product_attention = reports[-1]._replacement if reports else original
 
 
 def count(query, key, mask, is_causal, reason) -> None:

@@ -92,6 +92,30 @@ def function(rank, size):
     torch.testing.assert_close(o, cut.shard(wanted, rank, 2), rtol=1e-5, atol=1e-5)
 
 
+def nested(rank, size):
+    """attest.torch.enable() within, opened and closed in any order: the group computes while parallel.enable() is open."""
+    call, cut = torch.nn.functional.scaled_dot_product_attention, parallel.zigzag(ROWS, size)
+    x = torch.randn(2, 4, ROWS, 8)
+    mine, wanted = cut.shard(x, rank, 2), cut.shard(call(x, x, x, is_causal=True), rank, 2)
+
+    def check():
+        o = torch.nn.functional.scaled_dot_product_attention(mine, mine, mine, is_causal=True)
+        torch.testing.assert_close(o, wanted, rtol=1e-5, atol=1e-5)
+
+    with parallel.enable(cut) as report:
+        with attest.torch.enable() as inner:
+            check()
+        check()
+        later = attest.torch.enable()
+        check()
+    assert (report.served, inner.served, later.served) == (3, 1, 1)
+    alone = torch.nn.functional.scaled_dot_product_attention(mine, mine, mine)
+    torch.testing.assert_close(alone, call(mine, mine, mine), rtol=1e-5, atol=1e-5)
+    assert later.served == 2
+    later.close()
+    assert torch.nn.functional.scaled_dot_product_attention is call
+
+
 def axes(rank, size):
     """The function with any number of axes, and without a call."""
     call, cut = torch.nn.functional.scaled_dot_product_attention, parallel.zigzag(ROWS, size)
@@ -121,7 +145,7 @@ def layers(rank, size):
 
 def all_of_it(rank, size):
     torch.manual_seed(3)
-    for each in (models, padding, function, axes, layers):
+    for each in (models, padding, function, nested, axes, layers):
         each(rank, size)
 
 

@@ -35,6 +35,7 @@ from .._torch_operator import extras_of, options_of, sdpa
 from .._torch_quick import is_compiling as _is_compiling
 from .._torch_quick import quick as _quick
 from .._torch_report import Call, Report, count, count_served, original, put, reports
+from .._torch_serving import sharings
 
 __all__ = ["Call", "Report", "attention", "disable", "enable", "merge", "moe", "register_transformers",
            "scaled_dot_product_attention", "why_not"]
@@ -239,6 +240,10 @@ _FORBIDDEN = "sdpa_kernel() or torch.backends.cuda forbids some of PyTorch's bac
 
 
 def _patched(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    if sharings:  # attest.torch.parallel.enable() is open too: rows of this rank alone would be wrong
+        from .parallel.context import _sdpa
+
+        return _sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     if attn_mask is None and dropout_p == 0.0 and not _is_compiling() and _flash() and _efficient() and _math():
         try:
             o = _quick(query, key, value, is_causal, scale, enable_gqa)
