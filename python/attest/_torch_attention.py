@@ -11,6 +11,7 @@ from typing import Any, Optional, Tuple, Union
 import torch
 from torch import Tensor
 
+from . import UnsupportedError
 from ._core import attention as _core_attention
 from ._torch_backward import (TENSORS, Extras, Options, TransformedBackward, arguments_of, attention_backward, can_fold,
                               compute, fold, one_by_one, scale_of)
@@ -113,6 +114,29 @@ def needs_gradient(*tensors) -> bool:
     return False
 
 
+def gradient_reason(q: Tensor, *others: Optional[Tensor]) -> Optional[str]:
+    """Why attest cannot compute the gradients that these tensors require, or None: known before the forward pass."""
+    if q.dtype != torch.float32 or q.device.type != "cuda" or not (needs_gradient(q, *others) or _is_differentiated()):
+        return None
+    return ("float32 tensors on a GPU require a gradient: attest's GPU kernels compute gradients of float16 and bfloat16 only "
+            "(torch.autocast casts to them)")
+
+
+def _is_differentiated() -> bool:
+    """Whether torch.func differentiates the call: its tensors do not tell when vmap has wrapped them."""
+    if torch.compiler.is_compiling():
+        return False
+    stack = torch._C._functorch.get_interpreter_stack() or ()
+    return any(each.key() == torch._C._functorch.TransformType.Grad for each in stack)
+
+
+def refuse_gradient(q: Tensor, *others: Optional[Tensor]) -> None:
+    """Raise now what backward() would raise later."""
+    reason = gradient_reason(q, *others)
+    if reason:
+        raise UnsupportedError(reason)
+
+
 def _by_extension(d_o, o, lse, d_lse, d_bias, d_sinks, d_alibi, q, k, v, *rest):
     return compute(d_o, o, lse, q, k, v, rest[:TENSORS - 3], Options(*rest[TENSORS - 3:]), (d_bias, d_sinks, d_alibi), d_lse)
 
@@ -166,6 +190,7 @@ class Transformed(torch.autograd.Function):
 
 def serve(q, k, v, extras: Extras, options: Options, return_lse: bool):
     """(O, log-sum-exp), or O, by the path that the tensors require."""
+    refuse_gradient(q, k, v, *extras[:3])
     if not torch.compiler.is_compiling() and is_transformed():
         answer = Transformed.apply(q, k, v, *extras, *options)
     elif not is_plain(q, k, v, *extras):

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ._core import backward as _core_backward
-from ._torch_attention import forward, is_plain, is_transformed, needs_gradient, serve
+from ._torch_attention import forward, is_plain, is_transformed, needs_gradient, refuse_gradient, serve
 from ._torch_backward import Extras, Options, arguments_of, attention_backward
 from ._torch_layout import is_aligned, plain_rows
 
@@ -73,6 +73,7 @@ class _RecordedPacked(torch.autograd.Function):
 
 def serve_packed(packing: Packing, tensors: Tuple[Tensor, ...], extras: Extras, options: Options, return_lse: bool) -> Any:
     """(O, log-sum-exp), or O."""
+    refuse_gradient(*tensors, extras.alibi)
     alone = is_plain(*tensors, *extras) and not is_transformed() and needs_gradient(*tensors)
     if alone and all(x.is_contiguous() and is_aligned(x) for x in tensors) and not needs_gradient(extras.alibi):
         return _RecordedPacked.apply(packing, extras, options, return_lse, *tensors)

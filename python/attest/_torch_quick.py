@@ -75,6 +75,8 @@ def quick_attention(q, k, v, options: Tuple[Any, ...], enable_gqa: bool = True) 
         return sdpa(q, k, v, options, enable_gqa, False)
     if _transform() is not None or _is_tracing():  # torch.jit.trace would record the Function before it declines
         return None
+    if q.is_cuda and q.dtype == torch.float32:  # without gradients, which the general path says
+        return None
     try:
         return _record(q, k, v, options, enable_gqa)
     except _NotCommon:

@@ -73,6 +73,11 @@ static xla_error *read_backward(jax_call *c) {
         results += places[i] != NULL;
     if (c->frame->arguments.count != next + FROM_FORWARD || c->frame->results.count != results)
         return jax_fail(c, XLA_INVALID_ARGUMENT, "arrays that the gradients need are missing");
+    if (c->gpu && c->problem.attention.dtype == ATT_F32) /* known here, not while tracing */
+        return jax_fail(
+            c, XLA_UNIMPLEMENTED,
+            "float32 arrays on a GPU require a gradient: attest's GPU kernels compute "
+            "gradients of float16 and bfloat16 only");
     a->o = (void *)(uintptr_t)jax_argument(c, next); /* read only, with gradients */
     a->lse = (void *)(uintptr_t)jax_argument(c, next + 1);
     a->d_o = jax_argument(c, next + 2);

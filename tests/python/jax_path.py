@@ -46,6 +46,7 @@ def turn_back(platform, arrays, **options):
 before = launches()[0]
 failed, _ = turn_back("CUDA", [x, x, x], causal=True)
 print("jax-backward", failed, launches()[0] > before, "on", launches()[1], core.jax_last_launch()[0].partition("_f16")[0])
+print("jax-backward-float32", turn_back("CUDA", [x.astype(np.float32)] * 3)[0])
 failed, grads = turn_back("cpu", [np.ones((1, 2, 5, 8), np.float32)] * 3)
 print("jax-backward-cpu", failed, [bool(np.isfinite(each).all()) for each in grads], core.jax_last_launch()[0][:7])
 _, short = core.describe_backward(*map(described, (x, x, x, x, x[..., 0].astype("f4"), x)))

@@ -77,6 +77,8 @@ def test_words(said, what, wanted):
     ("jax-backward", "None True on 28672 bwd_sm80"),
     ("jax-backward-cpu", "None [True, True, True] bwd_cpu"),
     ("jax-backward-missing", "(3, 'arrays that the gradients need are missing')"),
+    ("jax-backward-float32", "(12, \"float32 arrays on a GPU require a gradient: attest's GPU kernels compute gradients of "
+                             "float16 and bfloat16 only\")"),
     ("jax-merge", "None 1 merge"),
     ("jax-merge-cpu", "None 2.0 2.0 0.6931"),
     ("jax-merge-missing", "(3, 'the arrays do not match the number of parts')"),

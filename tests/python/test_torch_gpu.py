@@ -161,7 +161,7 @@ def capped(q, k, v, softcap, sinks):
 
 
 @pytest.mark.parametrize("dtype, d, autocast, served", [
-    (torch.bfloat16, 64, False, True), (torch.float32, 64, False, False), (torch.float32, 64, True, True),
+    (torch.bfloat16, 64, False, True), (torch.float32, 64, False, True), (torch.float32, 64, True, True),
     (torch.bfloat16, 320, False, False)])
 def test_softcap_and_sinks(dtype, d, autocast, served):
     q, k, v = qkv(dtype=dtype, d=d)
@@ -208,12 +208,24 @@ def test_mistakes_and_refusals():
     q, k, v = qkv()
     with pytest.raises(ValueError, match="k is on cpu, q is on cuda:0"):
         attest.attention(q, k.cpu(), v)
-    with pytest.raises(attest.UnsupportedError):
-        attest.attention(q.float(), k.float(), v.float())
+    with pytest.raises(TypeError, match="q is float64"):
+        attest.attention(q.double(), k.double(), v.double())
     with at.enable() as report:
         functional.scaled_dot_product_attention(q, k, v)
-        functional.scaled_dot_product_attention(q.float(), k.float(), v.float())
+        functional.scaled_dot_product_attention(q.double(), k.double(), v.double())
     assert (report.served, report.passed_on) == (1, 1)
+
+
+def test_float32():
+    """Served without gradients; with them PyTorch computes the call."""
+    q, k, v = qkv(dtype=torch.float32)
+    torch.testing.assert_close(at.scaled_dot_product_attention(q, k, v).cpu().double(), exact(q, k, v), rtol=0, atol=1e-4)
+    q.requires_grad_()
+    with pytest.raises(attest.UnsupportedError, match="float32 tensors on a GPU require a gradient"):
+        at.scaled_dot_product_attention(q, k, v)
+    with at.enable() as report:
+        functional.scaled_dot_product_attention(q, k, v).sum().backward()
+    assert (report.served, report.passed_on) == (0, 1) and q.grad is not None
 
 
 def test_pinned_memory_is_the_cpus():

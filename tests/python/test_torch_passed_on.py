@@ -6,6 +6,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are 
 
 import attest  # noqa: E402
 import attest.torch as at  # noqa: E402
+from attest import flash_attn  # noqa: E402
 from torch._subclasses import FakeTensorMode  # noqa: E402
 from torch.nn import functional  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
@@ -165,6 +166,51 @@ def test_why_not_sees_what_is_computed():
             torch.set_autocast_enabled("cuda", enabled)
             torch.set_autocast_dtype("cuda", dtype)
     assert report.passed_on == 0
+
+
+def fake(*shape, dtype=torch.float32):
+    return torch.zeros(*shape, device="cuda", dtype=dtype, requires_grad=True)
+
+
+def test_float32_gradients_on_a_gpu_are_known_to_be_missing_before_the_forward_pass():
+    """attest has float32 kernels for GPUs, but none that computes gradients."""
+    with FakeTensorMode():
+        x = fake(1, 2, 5, 8)
+        assert "float32 tensors on a GPU require a gradient" in at.why_not(x, x, x)
+        assert at.why_not(x.detach(), x.detach(), x.detach()) is None
+        assert "float32" in at.why_not(*[x.detach()] * 3, attn_mask=fake(5, 5))
+        half = fake(1, 2, 5, 8, dtype=torch.bfloat16)
+        assert at.why_not(half, half, half) is None
+        with torch.no_grad():
+            assert at.why_not(x, x, x) is None
+        with at.enable() as report:
+            functional.scaled_dot_product_attention(x, x, x)
+            assert report.passed_on == 1 and "float32 tensors on a GPU require a gradient" in str(report)
+            functional.scaled_dot_product_attention(half, half, half)
+            assert report.passed_on == 1
+        reasons = []
+
+        def differentiated(x):
+            return torch.func.vjp(lambda x: reasons.append(at.why_not(x, x, x)) or x, x)[0]
+
+        differentiated(x.detach())
+        torch.func.vmap(differentiated)(x.detach())
+        torch.func.vjp(torch.func.vmap(lambda x: reasons.append(at.why_not(x, x, x)) or x), x.detach())
+        assert len(reasons) == 3 and all("require a gradient" in each for each in reasons)
+
+
+def test_float32_gradients_on_a_gpu_are_refused_by_name():
+    """Where there is nothing to pass the call on to."""
+    with FakeTensorMode():
+        x, packed, starts = fake(1, 5, 2, 8), fake(1, 5, 3, 2, 8), torch.zeros(2, device="cuda", dtype=torch.int32)
+        for call in (lambda: at.attention(x, x, x), lambda: at.attention(*[x.detach()] * 3, bias=fake(5, 5)),
+                     lambda: at.scaled_dot_product_attention(x, x, x), lambda: flash_attn.flash_attn_func(x, x, x),
+                     lambda: flash_attn.flash_attn_qkvpacked_func(packed),
+                     lambda: flash_attn.flash_attn_varlen_func(x[0], x[0], x[0], starts, starts, 5, 5)):
+            with pytest.raises(attest.UnsupportedError, match="float32 tensors on a GPU require a gradient"):
+                call()
+            with torch.no_grad():
+                call()
 
 
 @pytest.mark.parametrize("backends, served", [

@@ -27,13 +27,15 @@ def apart(losses):
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_loss_curves(device, dtype):
-    """Every loss agrees with the other within the bar, the loss decreases, and attest computed every call."""
+    """Every loss agrees with the other within the bar, the loss decreases, and attest computed every call; not those in
+    float32 on a GPU, for whose gradients it has no kernel."""
     size = training.SIZES["tiny"]._replace(dtype=dtype)
     for name, each in training.trainers(size, device).items():
         for trainer in each["jobs"].values():
             trainer.optimizer.param_groups[0]["lr"] = 3e-3
         found = training.compare(each["jobs"], STEPS)
-        assert found["passed_on"] == 0 and found["served"] == STEPS * 2, name
+        served = 0 if (device, dtype) == ("cuda", "float32") else STEPS * 2
+        assert (found["served"], found["passed_on"]) == (served, STEPS * 2 - served), name
         assert apart(found["losses"]) <= (1e-4 if dtype == "float32" else 3e-2), name
         assert found["losses"]["attest"][-1] < 0.9 * found["losses"]["attest"][0], name
 

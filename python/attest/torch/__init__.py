@@ -26,7 +26,8 @@ from torch.nn.attention.bias import CausalBias, CausalVariant
 from .. import Error, UnsupportedError
 from .. import _torch_formula as formula
 from .. import _torch_spans as _spans
-from .._torch_attention import Recorded, Transformed, attention, forward, is_plain, is_transformed, needs_gradient
+from .._torch_attention import (Recorded, Transformed, attention, forward, gradient_reason, is_plain, is_transformed,
+                                needs_gradient)
 from .._torch_layout import DTYPES as _DTYPES
 from .._torch_layout import autocast as _autocast
 from .._torch_merge import merge
@@ -88,7 +89,7 @@ def _reason(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gq
         return "there are no heads"
     if enable_gqa and key.dim() > 2 and value.dim() > 2 and key.shape[-3] != value.shape[-3]:
         return f"key has {key.shape[-3]} heads and value {value.shape[-3]}"
-    return None
+    return gradient_reason(query, key, value, attn_mask, sinks)
 
 
 def _has_own_way(x) -> bool:

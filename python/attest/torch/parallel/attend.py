@@ -12,6 +12,7 @@ from torch import Tensor
 from ..._parallel.band import Mask, mask_of
 from ..._parallel.parts import parts_of
 from ..._torch_attention import attention as _attention_alone
+from ..._torch_attention import refuse_gradient
 from ..._torch_layout import autocast, plain_rows
 from .agreement import header_of, next_call, pass_on
 from .cut import Cut
@@ -92,6 +93,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
     sinks, alibi = (None if x is None else x.float() for x in (sinks, alibi))
     starts_k, lens_k = (None if x is None else x.to(torch.int32) for x in (starts_k, lens_k))
     q, k, v = autocast(q, k, v)
+    refuse_gradient(q, k, v, sinks, alibi)
     if layout == "bshd":
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
     options = {"scale": 1.0 / math.sqrt(q.shape[-1]) if scale is None else float(scale), "softcap": softcap or None}
