@@ -94,15 +94,17 @@ class TorchAdapter:
 
 
 class CupyAdapter:
-    """CuPy: always on a GPU."""
+    """CuPy: always on a GPU, which need not be the current one: new arrays and streams are those of the current one."""
 
     @staticmethod
     def empty(like, shape, dtype):
-        return sys.modules["cupy"].empty(shape, dtype)
+        with like.device:
+            return sys.modules["cupy"].empty(shape, dtype)
 
     @staticmethod
     def stream(array):
-        return sys.modules["cupy"].cuda.get_current_stream().ptr
+        with array.device:
+            return sys.modules["cupy"].cuda.get_current_stream().ptr
 
 
 class JaxAdapter:

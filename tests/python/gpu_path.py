@@ -98,6 +98,10 @@ def main():
     attest.attention(few, many, many)
     print("workspace", [shape[0] > 0 for shape, dtype in fake_cupy.made if dtype == "uint8"])
 
+    second = [array(2, 8, 300, 64, device=(2, 1)) for _ in range(3)]  # the first GPU is the current one
+    o = attest.attention(*second)
+    print("second-gpu", o.place, "on", launches()[1], second[0].streams)
+
     flat = fake_cupy.ndarray(np.ones(2 * 8 * 300 * 64 + 1, np.float16)[1:].reshape(2, 8, 300, 64))
     print("unaligned", attest.attention(flat, k, v) is not None, attest.cache_info().plans)
     print("devices", [device.device for device in attest.devices()])
