@@ -57,9 +57,10 @@ def _tell_transformers(installed: bool) -> None:
     utils = sys.modules.get("transformers.utils.import_utils")
     names = getattr(utils, "PACKAGE_DISTRIBUTION_MAPPING", None)
     if names is not None:
+        found = ["flash-attn"] if installed else importlib.metadata.packages_distributions().get("flash_attn")
         names.pop("flash_attn", None)
-        if installed:
-            names["flash_attn"] = ["flash-attn"]
+        if found:
+            names["flash_attn"] = found
     for name in ("is_flash_attn_2_available", "is_flash_attn_greater_or_equal"):
         forget = getattr(getattr(utils, name, None), "cache_clear", None)
         if forget:

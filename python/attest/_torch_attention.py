@@ -208,6 +208,8 @@ def serve(q, k, v, extras: Extras, options: Options, return_lse: bool):
 def _side(q, k, causal, extras, layout, placed) -> Optional[str]:
     """`causal` as an alignment: a plain True is unambiguous only if there are as many queries as keys, or if their
     positions are given."""
+    if type(causal).__name__ in ("bool", "bool_"):  # NumPy's too
+        causal = bool(causal)
     if causal is None or causal is False:
         return None
     if causal is not True:
@@ -250,6 +252,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: Union[None, bool, str]
     (q_start, q_offsets), (k_start, k_offsets) = ((0, x) if isinstance(x, Tensor) else (x or 0, None) for x in (q_offset, k_offset))
     extras = Extras(alibi, bias, sinks, cu_seqlens_q, cu_seqlens_k, lens_k, starts_k, page_table, q_offsets, k_offsets)
     left, right = (-1 if side is None else side for side in window) if window is not None else (-1, -1)
+    if left < -1 or right < -1:
+        raise ValueError(f"window is {window}; expected a pair (left, right) of keys, None or -1 for no limit")
     options = Options(_side(q, k, causal, extras, layout, placed), scale_of(scale, q), left, right, align, softcap or 0.0,
                       max_seqlen_q, max_seqlen_k, layout, q_start, k_start)
     if page_table is not None and needs_gradient(q, k, v, *extras[:3]):

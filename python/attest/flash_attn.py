@@ -136,6 +136,7 @@ def flash_attn_varlen_qkvpacked_func(qkv: Tensor, cu_seqlens: Tensor, max_seqlen
 # ------------------------------------------------------------------------------------------------- with a cache
 
 
+@torch.no_grad()
 def flash_attn_with_kvcache(q: Tensor, k_cache: Tensor, v_cache: Tensor, k: Optional[Tensor] = None,
                             v: Optional[Tensor] = None, rotary_cos: Optional[Tensor] = None,
                             rotary_sin: Optional[Tensor] = None,
@@ -149,23 +150,23 @@ def flash_attn_with_kvcache(q: Tensor, k_cache: Tensor, v_cache: Tensor, k: Opti
     New k and v (batch, new keys, heads of k, d) are written to it first.
 
     k_cache and v_cache are (batch, keys, heads of k, d), or with block_table (pages, keys per page, heads of k, d).
-    cache_seqlens is the number of keys of each entry before the new ones. Forward only. num_splits is ignored: attest
-    chooses.
+    cache_seqlens is the number of keys of each entry before the new ones. Forward only: as in flash_attn, no gradient is
+    recorded. num_splits is ignored: attest chooses.
 
     rotary_cos and rotary_sin (positions, rotary dimensions / 2) turn new keys by their positions in the cache, before
     they are written to it, and rows of q by the same, or all by the first of them where nothing hides keys: neither
     causal nor a window.
     """
-    if needs_gradient(q, k_cache, v_cache, k, v):
-        raise UnsupportedError("flash_attn_with_kvcache() computes no gradient: call it under torch.no_grad()")
     batch = q.shape[0]
     pages = cache_batch_idx.view(-1, 1) if cache_batch_idx is not None else block_table
     if cache_batch_idx is not None and block_table is not None:
         raise UnsupportedError("cache_batch_idx and block_table cannot be combined: block_table alone selects the pages")
     lens = _lengths(cache_seqlens, k_cache, batch, pages)
+    if k is not None:
+        _check_room(cache_seqlens, lens, k.shape[1], _room(k_cache, pages))
     if rotary_cos is not None or rotary_sin is not None:
         check_rotary(q, k, rotary_cos, rotary_sin, _room(k_cache, pages))
-        by_row = causal or window_size != (-1, -1)
+        by_row = causal or tuple(window_size) != (-1, -1)
         q, k = (turn(x, rotary_cos, rotary_sin, _positions(lens, x, moves), rotary_interleaved) for x, moves in ((q, by_row), (k, True)))
     if k is not None:
         _append(k_cache, v_cache, k, v, lens, pages)
@@ -188,6 +189,18 @@ def _lengths(cache_seqlens, k_cache, batch, pages) -> Tensor:
     if isinstance(cache_seqlens, int):
         return torch.full((batch,), cache_seqlens, dtype=torch.int32, device=k_cache.device)
     return cache_seqlens.to(torch.int32).contiguous()
+
+
+def _check_room(cache_seqlens, lens: Tensor, new: int, room: int) -> None:
+    """Whether new keys fit behind those of the cache, if that is known without waiting for a GPU."""
+    if cache_seqlens is None or isinstance(cache_seqlens, int):
+        most = room if cache_seqlens is None else cache_seqlens
+    elif lens.device.type == "cpu" and lens.numel() and not is_compiling():
+        most = int(lens.max())
+    else:
+        return
+    if most + new > room:
+        raise ValueError(f"cache_seqlens is {most} at most: {new} new keys do not fit behind, as k_cache has room for {room}")
 
 
 def _positions(lens: Tensor, x: Tensor, moves: bool) -> Tensor:

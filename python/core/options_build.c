@@ -21,17 +21,30 @@ static int read_alignment(PyObject *value, const char *name, const char *others)
     return -1;
 }
 
+/* Whether it is a bool of Python or of NumPy, whose type has the same name or an underscore. */
+static bool is_bool(PyObject *value) {
+    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(value), "__name__");
+    const bool is = name && (PyUnicode_CompareWithASCIIString(name, "bool") == 0 ||
+                             PyUnicode_CompareWithASCIIString(name, "bool_") == 0);
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return is;
+}
+
 /* A plain True is unambiguous only if there are as many queries as keys, or if their positions
  * are given. */
 static int read_causal(call *c) {
     PyObject *value = c->given[ARG_CAUSAL];
     if (!value || value == Py_False)
         return 0;
-    if (value != Py_True) {
+    if (value != Py_True && !is_bool(value)) {
         int side = read_alignment(value, "causal", "True, False, ");
         c->problem.causal = side < 0 ? ATT_CAUSAL_NONE : (att_causal)side;
         return side < 0 ? -1 : 0;
     }
+    const int wanted = PyObject_IsTrue(value);
+    if (wanted <= 0)
+        return wanted;
     bool placed = c->given[ARG_Q_OFFSET] || c->given[ARG_K_OFFSET];
     bool same_lengths = c->given[ARG_CU_SEQLENS_Q] == c->given[ARG_CU_SEQLENS_K] &&
                         !c->given[ARG_LENS_K] && c->problem.seq_q == c->problem.seq_k;

@@ -105,6 +105,13 @@ def test_mistakes(kind, text, arrays, options):
             function(*arrays, **options)
 
 
+def test_numpys_bools_are_bools():
+    for wanted in (True, False):
+        assert np.array_equal(attest.attention(X, X, X, causal=np.bool_(wanted)), attest.attention(X, X, X, causal=wanted))
+    with pytest.raises(ValueError, match="causal is True, but q has 5 rows and k 6"):
+        attest.attention(X[:, :, :5], X, X, causal=np.True_)
+
+
 def test_signature_and_text():
     import inspect
 

@@ -13,6 +13,7 @@ import inspect
 import itertools
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -395,6 +396,34 @@ def test_kvcache_rotary__what_does_not_fit__is_named():
             fa.flash_attn_with_kvcache(q, k, v, new, new, c, s, cache_seqlens=0)
 
 
+def test_kvcache_records_no_gradient():
+    """As in flash_attn, also where tensors require one; the cache may be one of them."""
+    q, k, v = (randn(2, 8, 4, 16) for _ in range(3))
+    new = randn(2, 1, 4, 16)
+    o = fa.flash_attn_with_kvcache(q, k, v, new, new, cache_seqlens=3)
+    assert not o.requires_grad and torch.equal(k[:, 3:4], new)
+
+
+def test_kvcache_windows_are_any_pair():
+    q, k, v, new = *(randn(2, 8, 4, 16, grad=False) for _ in range(3)), randn(2, 1, 4, 16, grad=False)
+    angles = torch.rand(8, 8, device=DEVICE)
+
+    def attend(window):
+        return fa.flash_attn_with_kvcache(q, k.clone(), v.clone(), new, new, angles.cos(), angles.sin(), cache_seqlens=3,
+                                          window_size=window)
+
+    assert torch.equal(attend([-1, -1]), attend((-1, -1)))
+
+
+@pytest.mark.parametrize("lengths", [6, None, torch.tensor([2, 6], dtype=torch.int32)])
+def test_kvcache_without_room_is_named(lengths):
+    q, k, v, new = *(torch.randn(2, 7, 4, 16) for _ in range(3)), torch.randn(2, 2, 4, 16)
+    pages = torch.arange(2, dtype=torch.int32).view(2, 1)
+    for table in (None, pages):
+        with pytest.raises(ValueError, match=r"cache_seqlens is [67] at most: 2 new keys do not fit .* room for 7"):
+            fa.flash_attn_with_kvcache(q, k, v, new, new, cache_seqlens=lengths, block_table=table)
+
+
 # ---------------------------------------------------------------------------------------------------- refusals
 
 
@@ -407,8 +436,6 @@ def test_refusals_name_what_is_refused():
                  lambda: fa.flash_attn_varlen_func(*flat, starts, starts, 8, 8, dropout_p=0.17)):
         with pytest.raises(attest.UnsupportedError, match="dropout_p=0.17"):
             call()
-    with pytest.raises(attest.UnsupportedError, match="computes no gradient"):
-        fa.flash_attn_with_kvcache(q, k, v)
     with pytest.raises(attest.UnsupportedError, match="block_table"):
         fa.flash_attn_varlen_func(flat[0], k, v, starts, starts, 8, 8, block_table=torch.zeros(2, 1, dtype=torch.int32))
     with pytest.raises(ValueError, match=r"qkv has the shape \(2, 8, 4, 16\)"):
@@ -459,6 +486,20 @@ def test_uninstall():
         importlib.metadata.version("flash_attn")
 
 
+def test_uninstall_gives_transformers_back_what_it_had(tmp_path, monkeypatch):
+    """Where flash_attn itself is installed: its distribution is in the table of transformers again."""
+    metadata = tmp_path / "flash_attn-2.7.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: flash-attn\nVersion: 2.7.0\n")
+    (metadata / "top_level.txt").write_text("flash_attn\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    table = {"flash_attn": ["flash-attn"], "torch": ["torch"]}
+    monkeypatch.setitem(sys.modules, "transformers.utils.import_utils", types.SimpleNamespace(PACKAGE_DISTRIBUTION_MAPPING=table))
+    fa.install()
+    fa.uninstall()
+    assert table == {"flash_attn": ["flash-attn"], "torch": ["torch"]} and importlib.metadata.version("flash-attn") == "2.7.0"
+
+
 def test_signatures(installed):
     """The names, their order and their defaults, as in 2.8."""
     tail = ["dropout_p", "softmax_scale", "causal", "window_size", "softcap", "alibi_slopes", "deterministic", "return_attn_probs"]
@@ -500,7 +541,7 @@ def test_transformers_finds_it(order):
 
 
 def test_transforms_and_compilation():
-    q, k, v = (randn(2, 24, 4, 16, dtype=torch.float32) for _ in range(3))
+    q, k, v = (randn(2, 24, 4, 16, dtype=torch.bfloat16 if GPU else torch.float32) for _ in range(3))
 
     def model(q, k, v):
         return fa.flash_attn_func(q, k, v, causal=True, window_size=(7, 0)).square().sum()

@@ -120,6 +120,21 @@ def test_gradients_without_a_pair_are_zero(rows, keys):
         assert grad.shape == x.shape and not grad.any()
 
 
+@pytest.mark.parametrize("window", [(-5, -5), (3, -2), [-2, None]])
+def test_a_window_that_is_none_is_refused(window):
+    q, k, v = qkv()
+    for named in ({}, {"sinks": torch.zeros(4)}):
+        with pytest.raises(ValueError, match=r"window is .*; expected a pair \(left, right\) of keys"):
+            at.attention(q, k, v, window=window, align="top-left", **named)
+
+
+def test_numpys_bools_are_bools():
+    q, k, v = qkv(keys=19)
+    for named in ({}, {"sinks": torch.zeros(4)}):
+        for wanted in (True, False):
+            assert torch.equal(at.attention(q, k, v, causal=np.bool_(wanted), **named), at.attention(q, k, v, causal=wanted, **named))
+
+
 def test_only_what_is_asked_for():
     q, k, v = qkv()
     given = extras()
