@@ -135,13 +135,22 @@ def _with_columns(v, o, d_o, d_lse, layout):
                                f"not {v.shape[-1]}: detach it")
     d_lse = (d_lse if layout == "bhsd" and d_lse.dim() == 3 else d_lse.transpose(-1, -2)).unsqueeze(-1)
     terms, left = [], d_lse.float()
+    step = _steps(left) if d_o.dtype == torch.float16 else torch.ones_like(left)
+    left = left / step
     for _ in range(3):  # enough terms for the digits of float32
         terms.append(left.to(d_o.dtype))
         left = left - terms[-1].float()
     none = v.new_zeros((*v.shape[:-1], _COLUMNS))
-    minus = o.new_full((*o.shape[:-1], _COLUMNS), -1)
+    minus = (-step).to(o.dtype).expand(*o.shape[:-1], _COLUMNS)
     return (torch.cat([v, none], -1), torch.cat([o, minus], -1),
             torch.cat([d_o, *terms, torch.zeros_like(minus[..., len(terms):])], -1))
+
+
+def _steps(d_lse: Tensor) -> Tensor:
+    """A power of two in float16 for each number: divided by it, the number has all its digits in three terms of float16,
+    from 2^-24 to 2^31 in size, and fewer down to 2^-48. float16 itself ends at 65504."""
+    exponents = (d_lse.view(torch.int32) >> 23 & 255) - 12
+    return (exponents.clamp(127 - 24, 127 + 15) << 23).view(torch.float32)
 
 
 # ---------------------------------------------------------------------------------------------------- the operator

@@ -57,6 +57,19 @@ def test_options(options):
     check(*qkv(keys=31, heads_kv=2), **options)
 
 
+@pytest.mark.skipif(GPU, reason="GPU kernels also round derivatives of scores to float16")
+@pytest.mark.parametrize("size, far", [(1e6, 1e-4), (1e-9, 1e4)])
+def test_gradients_of_log_sums_beyond_float16(size, far):
+    """A d_lse that float16 cannot hold, whose gradient it can: keys are as small, or as large, as d_lse requires."""
+    q, k, v = qkv(dtype="float16")
+    q, k = (q if far < 1 else q / far), k * jnp.float16(far)
+    d_lse = jax.random.normal(jax.random.key(5), (2, 4, 19)) * size
+    o, pull = jax.vjp(lambda q: aj.attention(q, k, v, return_lse=True), q)
+    got, = pull((jnp.zeros_like(o[0]), d_lse))
+    exact = formula.gradients(*wide(q, k, v), np.zeros((2, 4, 19, 16)), np.asarray(d_lse))["q"]
+    np.testing.assert_allclose(wide(got)[0], exact, rtol=0, atol=3e-3 * np.abs(exact).max() + 2.0 ** -25)
+
+
 def test_a_long_row_has_a_workspace():
     check(*qkv(batch=1, rows=1, keys=20000, d=64, heads_kv=1))
 

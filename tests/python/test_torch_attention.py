@@ -120,6 +120,23 @@ def test_gradients_without_a_pair_are_zero(rows, keys):
         assert grad.shape == x.shape and not grad.any()
 
 
+@pytest.mark.parametrize("size, far", [(1e6, 1e-4), (1e-9, 1e4), (0.0, 1.0)])
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_gradients_of_log_sums_beyond_float16(layout, size, far):
+    """A d_lse that float16 cannot hold, whose gradient it can: keys are as small, or as large, as d_lse requires. GPU
+    kernels also round derivatives of scores to float16."""
+    q, k, v = (x.detach() for x in qkv(heads_kv=4, dtype=torch.float16))
+    q, k = (q if far < 1 else q / far), k * far
+    d_lse = torch.randn(2, 4, 19) * size
+    tensors = [x.transpose(1, 2).contiguous().requires_grad_() if layout == "bshd" else x.requires_grad_() for x in (q, k, v)]
+    o, lse = at.attention(*tensors, layout=layout, return_lse=True)
+    d_o = torch.zeros_like(o)
+    got, = torch.autograd.grad((o, lse), tensors[:1], (d_o, d_lse))
+    got = got.transpose(1, 2) if layout == "bshd" else got
+    exact = formula.gradients(wide(q), wide(k), wide(v), np.zeros((2, 4, 19, 16)), wide(d_lse))["q"]
+    np.testing.assert_allclose(wide(got), exact, rtol=0, atol=3e-3 * np.abs(exact).max() + 2.0 ** -25)
+
+
 @pytest.mark.parametrize("window", [(-5, -5), (3, -2), [-2, None]])
 def test_a_window_that_is_none_is_refused(window):
     q, k, v = qkv()

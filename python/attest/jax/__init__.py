@@ -187,7 +187,8 @@ def _with_columns(options, packed, v, o, d_o, d_lse):
         raise UnsupportedError(f"the gradient of the log-sum-exp is computed for values of up to {256 - _COLUMNS} columns, "
                                f"not {v.shape[-1]}: use jax.lax.stop_gradient")
     left = (d_lse.swapaxes(-1, -2) if packed or options.layout == "bshd" else d_lse)[..., None].astype(jnp.float32)
-    terms = []
+    step = _steps(left) if d_o.dtype == jnp.float16 else jnp.ones_like(left)
+    left, terms = left / step, []
     for _ in range(3):  # enough terms for the digits of float32
         terms.append(left.astype(d_o.dtype))
         left = left - terms[-1].astype(jnp.float32)
@@ -195,8 +196,16 @@ def _with_columns(options, packed, v, o, d_o, d_lse):
     def widths(count):
         return [(0, 0)] * (o.ndim - 1) + [(0, count)]
 
-    return (jnp.pad(v, widths(_COLUMNS)), jnp.pad(o, widths(_COLUMNS), constant_values=-1),
+    minus = jnp.broadcast_to((-step).astype(o.dtype), (*o.shape[:-1], _COLUMNS))
+    return (jnp.pad(v, widths(_COLUMNS)), jnp.concatenate([o, minus], -1),
             jnp.pad(jnp.concatenate([d_o, *terms], -1), widths(_COLUMNS - len(terms))))
+
+
+def _steps(d_lse):
+    """A power of two in float16 for each number: divided by it, the number has all its digits in three terms of float16,
+    from 2^-24 to 2^31 in size, and fewer down to 2^-48. float16 itself ends at 65504."""
+    exponents = (jax.lax.bitcast_convert_type(d_lse, jnp.int32) >> 23 & 255) - 12
+    return jax.lax.bitcast_convert_type(jnp.clip(exponents, 127 - 24, 127 + 15) << 23, jnp.float32)
 
 
 def _of_sinks(options, extras, o, lse, d_o, d_lse):
