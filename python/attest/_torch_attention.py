@@ -14,17 +14,20 @@ from torch import Tensor
 from . import UnsupportedError
 from ._core import attention as _core_attention
 from ._torch_backward import (TENSORS, Extras, Options, TransformedBackward, arguments_of, attention_backward, can_fold,
-                              compute, fold, one_by_one, scale_of)
+                              compute, fold, is_packed, one_by_one, scale_of)
 from ._torch_layout import LAID_OUT, autocast, call_with_rows, lying_as, strides_like
 from ._torch_quick import is_compiling, quick_attention
 
 # ----------------------------------------------------------------------------------------------------- forward
 
 
-def forward(q, k, v, extras, options, return_lse=True):
-    """(O, log-sum-exp), or O, from a kernel of attest; for calls that nothing intercepts or records."""
+def forward(q, k, v, extras, options, return_lse=True, zeroed=False):
+    """(O, log-sum-exp), or O, from a kernel of attest; for calls that nothing intercepts or records. If zeroed, the rows
+    of O that belong to no sequence are 0."""
     named = arguments_of(extras, options)
     named["return_lse"] = return_lse
+    if zeroed and q.dim() == 3:
+        named["out"] = q.new_zeros((*q.shape[:-1], v.shape[-1]))
     answer = call_with_rows(_core_attention, (q, k, v), named)
     if q.dim() == 3 or (LAID_OUT and (q.stride(-1) == 1 or q.shape[-1] == 1)):
         return answer
@@ -43,7 +46,7 @@ def operator(q: Tensor, k: Tensor, v: Tensor, alibi: Optional[Tensor], bias: Opt
     options = Options(causal, scale, window_left, window_right, align, softcap, max_seqlen_q, max_seqlen_k, layout, q_offset,
                       k_offset)
     with torch.no_grad():
-        return forward(q, k, v, extras, options)
+        return forward(q, k, v, extras, options, zeroed=cu_seqlens_q is not None)
 
 
 @operator.register_fake
@@ -138,17 +141,19 @@ def refuse_gradient(q: Tensor, *others: Optional[Tensor]) -> None:
 
 
 def _by_extension(d_o, o, lse, d_lse, d_bias, d_sinks, d_alibi, q, k, v, *rest):
-    return compute(d_o, o, lse, q, k, v, rest[:TENSORS - 3], Options(*rest[TENSORS - 3:]), (d_bias, d_sinks, d_alibi), d_lse)
+    extras, options = Extras(*rest[:TENSORS - 3]), Options(*rest[TENSORS - 3:])
+    return compute(d_o, o, lse, q, k, v, extras, options, (d_bias, d_sinks, d_alibi), d_lse, is_packed(extras))
 
 
 class Recorded(torch.autograd.Function):
-    """(q, k, v, alibi, bias, sinks, the other extras, options, return_lse) to (O, log-sum-exp), or to O, for plain tensors
-    with no interception. Each output costs time in autograd, so a log-sum-exp that no one uses is not one."""
+    """(q, k, v, alibi, bias, sinks, the other extras, options, return_lse, zeroed) to (O, log-sum-exp), or to O, for plain
+    tensors with no interception. Each output costs time in autograd, so a log-sum-exp that no one uses is not one. If
+    zeroed, rows that belong to no sequence are 0 in O and in the gradients."""
 
     @staticmethod
-    def forward(ctx, q, k, v, alibi, bias, sinks, others, options, return_lse):
-        output = forward(q, k, v, (alibi, bias, sinks, *others), options)
-        ctx.options = options
+    def forward(ctx, q, k, v, alibi, bias, sinks, others, options, return_lse, zeroed):
+        output = forward(q, k, v, (alibi, bias, sinks, *others), options, zeroed=zeroed)
+        ctx.options, ctx.zeroed = options, zeroed
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(q, k, v, alibi, bias, sinks, *others, *output)
         return output if return_lse else output[0]
@@ -158,8 +163,9 @@ class Recorded(torch.autograd.Function):
         quick = not torch.is_grad_enabled() and is_plain(grad_o, grad_lse)  # else a second backward, or an interception
         if quick and grad_lse is None and grad_o is not None and True not in ctx.needs_input_grad[3:6]:
             q, k, v, *extras, o, lse = ctx.saved_tensors
-            return (*compute(grad_o, o, lse, q, k, v, extras, ctx.options, (False, False, False))[:3], *(None,) * 6)
-        return (*gradients_of(ctx, grad_o, grad_lse, _by_extension if quick else attention_backward), *(None,) * 3)
+            grads = compute(grad_o, o, lse, q, k, v, extras, ctx.options, (False, False, False), zeroed=ctx.zeroed)
+            return (*grads[:3], *(None,) * 7)
+        return (*gradients_of(ctx, grad_o, grad_lse, _by_extension if quick else attention_backward), *(None,) * 4)
 
 
 class Transformed(torch.autograd.Function):
@@ -196,7 +202,7 @@ def serve(q, k, v, extras: Extras, options: Options, return_lse: bool):
     elif not is_plain(q, k, v, *extras):
         answer = operator(q, k, v, *extras, *options)
     elif needs_gradient(q, k, v, *extras[:3]):
-        return Recorded.apply(q, k, v, *extras[:3], extras[3:], options, return_lse)
+        return Recorded.apply(q, k, v, *extras[:3], extras[3:], options, return_lse, is_packed(extras))
     else:
         return forward(q, k, v, extras, options, return_lse)
     return answer if return_lse else answer[0]

@@ -71,8 +71,14 @@ def arguments_of(extras: Sequence[Optional[Tensor]], options: Tuple[Any, ...]) -
     return named
 
 
-def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None) -> Tuple[Tensor, ...]:
-    """(d_q, d_k, d_v, d_bias, d_sinks, d_alibi), None for those of the last three that are not wanted.
+def is_packed(extras: Extras) -> bool:
+    """Whether there may be rows, of q or of k and v, behind the last sequence."""
+    return extras.cu_seqlens_q is not None or extras.cu_seqlens_k is not None
+
+
+def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None, zeroed=False) -> Tuple[Tensor, ...]:
+    """(d_q, d_k, d_v, d_bias, d_sinks, d_alibi), None for those of the last three that are not wanted. If zeroed, rows that
+    belong to no sequence are 0.
 
     The gradient of the log-sums comes out of the product of d_o and O per row: d_o gets columns that sum to d_lse, O
     columns of -1, V columns of zeros. Kernels leave out rows that see no key; these have a log-sum where there are sinks.
@@ -93,6 +99,8 @@ def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None) -> Tuple[
         named["bias"] = _unexpanded(named["bias"])
     if wanted[2]:
         named["alibi"] = named["alibi"].contiguous()
+    if zeroed:
+        named["out"] = tuple(x.new_zeros(x.shape) for x in (q, k, v))
     d_q, d_k, d_v, *others = call_with_rows(_core_backward, (q, k, v, o, lse, d_o), named)
     if d_lse is not None:
         d_v = d_v[..., :columns]
@@ -169,7 +177,7 @@ def attention_backward(d_o: Tensor, o: Tensor, lse: Tensor, d_lse: Optional[Tens
     options = Options(causal, scale, window_left, window_right, align, softcap, max_seqlen_q, max_seqlen_k, layout, q_offset,
                       k_offset)
     with torch.no_grad():
-        grads = compute(d_o, o, lse, q, k, v, extras, options, (d_bias, d_sinks, d_alibi), d_lse)
+        grads = compute(d_o, o, lse, q, k, v, extras, options, (d_bias, d_sinks, d_alibi), d_lse, is_packed(extras))
         own = (with_strides(grad, gradient_strides(x)) for grad, x in zip(grads, (q, k, v)))
         return (*own, *(lse.new_empty(0) if grad is None else grad for grad in grads[3:]))
 

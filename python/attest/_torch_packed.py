@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ._core import backward as _core_backward
 from ._torch_attention import forward, is_plain, is_transformed, needs_gradient, refuse_gradient, serve
-from ._torch_backward import Extras, Options, arguments_of, attention_backward
+from ._torch_backward import Extras, Options, arguments_of, attention_backward, is_packed
 from ._torch_layout import is_aligned, plain_rows
 
 
@@ -47,7 +47,7 @@ class _RecordedPacked(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, packing, extras, options, return_lse, *tensors):
-        output = forward(*packing.parts(*tensors), extras, options)
+        output = forward(*packing.parts(*tensors), extras, options, zeroed=is_packed(extras))
         ctx.packing, ctx.options = packing, options
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*extras, *tensors, *output)
@@ -60,7 +60,7 @@ class _RecordedPacked(torch.autograd.Function):
         if grad_o is None and grad_lse is None:
             return (None,) * (4 + len(tensors))
         if grad_lse is None and not torch.is_grad_enabled() and is_plain(grad_o):
-            grads = [torch.empty_like(x) for x in tensors]
+            grads = [(torch.zeros_like if is_packed(extras) else torch.empty_like)(x) for x in tensors]
             _core_backward(*ctx.packing.parts(*tensors), o, lse, plain_rows(grad_o), out=ctx.packing.parts(*grads),
                            **arguments_of(extras, ctx.options))
         else:

@@ -124,7 +124,7 @@ def compute(q, k, v, mask, scale, softcap=0.0, sinks=None):
     """O for plain tensors with no interception, with gradients if they require them."""
     given = _given(q, k, v, mask, scale, softcap, sinks)
     if needs_gradient(q, k, v, sinks):
-        o = Recorded.apply(given.q, given.k, given.v, *given.extras[:3], given.extras[3:], given.options, False)
+        o = Recorded.apply(given.q, given.k, given.v, *given.extras[:3], given.extras[3:], given.options, False, False)
     else:
         o = forward(given.q, given.k, given.v, given.extras, given.options, return_lse=False)
     return lying_as(q, _unflat(o, given.packed)) if given.packed is None else _unflat(o, given.packed)

@@ -101,6 +101,24 @@ def test_packed_and_paged():
                                         lens_k=jnp.array([64, 50], jnp.int32)).sum())(one)
 
 
+def test_rows_behind_the_last_sequence_are_zero_where_gradients_are_computed():
+    """In memory that held NaN before."""
+    arrays = tuple(jax.random.normal(jax.random.key(i), (64, 4, 64)).astype(DTYPE) for i in range(3))
+    cu = jnp.array([0, 3, 7], jnp.int32)
+
+    def used(q, k, v):
+        o = aj.attention(q, k, v, cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=4, max_seqlen_k=4)
+        return (o[:7].astype(jnp.float32) ** 2).sum(), o
+
+    for _ in range(4):
+        spoiled = [jnp.full_like(arrays[0], jnp.nan) for _ in range(20)]
+        jax.block_until_ready(spoiled)
+        del spoiled
+        (_, o), gradients = jax.value_and_grad(used, argnums=(0, 1, 2), has_aux=True)(*arrays)
+        for x in (o, *gradients):
+            assert x[:7].any() and not x[7:].any()
+
+
 def test_gradients_of_packed_sequences():
     """As for every sequence alone, through O and LSE."""
     q, k, v = (x[0].swapaxes(0, 1) for x in qkv(rows=30))

@@ -10,6 +10,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not here: its tests are 
 
 import attest  # noqa: E402
 import attest.torch as at  # noqa: E402
+from attest import flash_attn  # noqa: E402
 import formula  # noqa: E402
 import numpy as np  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
@@ -135,6 +136,43 @@ def test_gradients_of_log_sums_beyond_float16(layout, size, far):
     got = got.transpose(1, 2) if layout == "bshd" else got
     exact = formula.gradients(wide(q), wide(k), wide(v), np.zeros((2, 4, 19, 16)), wide(d_lse))["q"]
     np.testing.assert_allclose(wide(got), exact, rtol=0, atol=3e-3 * np.abs(exact).max() + 2.0 ** -25)
+
+
+@pytest.fixture
+def nan_where_nothing_is_written():
+    torch.use_deterministic_algorithms(True)  # torch.empty() then fills its memory
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.usefixtures("nan_where_nothing_is_written")
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("how", ["attention", "sinks", "lse", "intercepted", "varlen", "kv", "qkv"])
+def test_rows_behind_the_last_sequence_are_zero_in_training(how, device):
+    """In O and in the gradients: a NaN there would spoil the gradients of weights, which sum over the rows."""
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16
+    q, k, v = (torch.randn(12, heads, 16, device=device).to(dtype).requires_grad_() for heads in (4, 4, 4))
+    starts = torch.tensor([0, 3, 7], dtype=torch.int32, device=device)
+    kv, qkv_ = (torch.stack(x, 1).detach().requires_grad_() for x in ((k, v), (q, k, v)))
+    options = {"cu_seqlens_q": starts, "cu_seqlens_k": starts, "max_seqlen_q": 4, "max_seqlen_k": 4}
+    leaves = {"kv": (q, kv), "qkv": (qkv_,)}.get(how, (q, k, v))
+    if how == "varlen":
+        o = flash_attn.flash_attn_varlen_func(q, k, v, starts, starts, 4, 4)
+    elif how == "kv":
+        o = flash_attn.flash_attn_varlen_kvpacked_func(q, kv, starts, starts, 4, 4)
+    elif how == "qkv":
+        o = flash_attn.flash_attn_varlen_qkvpacked_func(qkv_, starts, 4)
+    else:
+        sinks = torch.zeros(4, device=device).requires_grad_() if how == "sinks" else None
+        o, lse = at.attention(q, k, v, **options, sinks=sinks, return_lse=True)
+        o = o + lse[:, :7].sum() if how == "lse" else o
+
+    def gradients():
+        return torch.autograd.grad(o.float()[:7].square().sum(), leaves, retain_graph=True)
+
+    assert how == "lse" or not o[7:].any()
+    for grad in by_the_operator(gradients) if how == "intercepted" else gradients():
+        assert grad[:7].any() and not grad[7:].any()
 
 
 @pytest.mark.parametrize("window", [(-5, -5), (3, -2), [-2, None]])

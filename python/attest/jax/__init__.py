@@ -232,7 +232,13 @@ def _keep(options, q, k, v, extras):
     wanted = {name: None for name, each in extras.items() if each.perturbed and name in ("bias", "sinks", "alibi") and
               jnp.issubdtype(each.value.dtype, jnp.floating)}
     o, lse = _attention(options, q.value, k.value, v.value, values)
+    o = _zeroed(o, values.get("cu_seqlens_q"))
     return (o, lse), (q.value, k.value, v.value, values, o, lse, wanted)
+
+
+def _zeroed(x, starts):
+    """x with 0 in the rows that belong to no sequence, which no kernel writes: NaN there would spoil sums over the rows."""
+    return x if starts is None else jnp.where((jnp.arange(x.shape[0]) < starts[-1])[:, None, None], x, 0)
 
 
 def _nothing(extras):
@@ -259,6 +265,7 @@ def _backward(options, kept, gradients):
         return varying((jnp.zeros_like(q), jnp.zeros_like(k), jnp.zeros_like(own_v)), q) + (_nothing(extras),)
     found = _gradients_of(options, names, wanted)(q, k, v, *(extras[name] for name in names), o, lse, d_o)
     d_q, d_k, d_v, *others = varying(found, q)
+    d_q, d_k, d_v = (_zeroed(x, extras.get(f"cu_seqlens_{side}")) for x, side in zip((d_q, d_k, d_v), "qkk"))
     return d_q, d_k, d_v[..., :own_v.shape[-1]], {**_nothing(extras), **dict(zip(wanted, others)), **of_sinks}
 
 

@@ -194,7 +194,7 @@ def _serve(query, key, value, attn_mask, is_causal, scale, enable_gqa, softcap=0
         count_served(q, k, mask, is_causal)
         extras, options = extras_of(mask, sinks), options_of(is_causal, scale, softcap)
         if needs_gradient(q, k, v, mask, sinks):
-            o = Recorded.apply(q, k, v, *extras[:3], extras[3:], options, False)
+            o = Recorded.apply(q, k, v, *extras[:3], extras[3:], options, False, False)
         else:
             o = forward(q, k, v, extras, options, return_lse=False)
     return o if leads is None else o.reshape(*leads, *o.shape[-2:])
