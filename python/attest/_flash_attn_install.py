@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Dict, Optional
 
 VERSION = "2.8.3"  # the version whose functions these are
-_SUBMODULES = ("flash_attn_interface", "bert_padding")
+_SUBMODULES = ("flash_attn_interface", "bert_padding", "layers", "layers.rotary")
 
 _replaced: Optional[Dict[str, ModuleType]] = None  # modules of an earlier flash_attn; None: not installed
 
@@ -70,26 +70,29 @@ def _tell_transformers(installed: bool) -> None:
 def install() -> None:
     """Let `import flash_attn` find the functions of attest.flash_attn, until uninstall().
 
-    Also flash_attn.flash_attn_interface, flash_attn.bert_padding, and version 2.8.3 for importlib.metadata. Code that
-    has already imported names of another flash_attn keeps those: install first.
+    Also flash_attn.flash_attn_interface, flash_attn.bert_padding, apply_rotary_emb of flash_attn.layers.rotary, and
+    version 2.8.3 for importlib.metadata. Code that has already imported names of another flash_attn keeps those: install
+    first.
     """
     global _replaced
     if _replaced is not None:
         return
-    functions, padding = (importlib.import_module(f"{__package__}.{name}") for name in ("flash_attn", "_flash_attn_padding"))
+    functions, padding, turning = (importlib.import_module(f"{__package__}.{name}")
+                                   for name in ("flash_attn", "_flash_attn_padding", "_flash_attn_rotary"))
     package = _module("flash_attn", True)
-    interface, bert_padding = (_module(f"flash_attn.{name}", False) for name in _SUBMODULES)
+    interface, bert_padding, layers, rotary = (_module(f"flash_attn.{name}", name == "layers") for name in _SUBMODULES)
     for name in functions.__all__:
         if name.startswith("flash_attn_"):
             for module in (package, interface):
                 setattr(module, name, getattr(functions, name))
     for name in ("index_first_axis", "index_put_first_axis", "pad_input", "unpad_input"):
         setattr(bert_padding, name, getattr(padding, name))
-    package.flash_attn_interface, package.bert_padding = interface, bert_padding
+    rotary.apply_rotary_emb = rotary.apply_rotary_emb_func = turning.apply_rotary_emb
+    package.flash_attn_interface, package.bert_padding, package.layers, layers.rotary = interface, bert_padding, layers, rotary
     _replaced = {name: module for name, module in sys.modules.items() if name == "flash_attn" or name.startswith("flash_attn.")}
     for name in _replaced:
         del sys.modules[name]
-    for module in (package, interface, bert_padding):
+    for module in (package, interface, bert_padding, layers, rotary):
         sys.modules[module.__name__] = module
     sys.meta_path.insert(0, _Finder)
     importlib.invalidate_caches()

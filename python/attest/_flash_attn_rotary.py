@@ -1,8 +1,8 @@
-"""Rotary embeddings of flash_attn_with_kvcache(): columns of q and of new keys, turned by their positions."""
+"""Rotary embeddings: columns turned by their positions, in flash_attn_with_kvcache() and as flash_attn.layers.rotary."""
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Optional, Union
 
 import torch
 from torch import Tensor
@@ -36,3 +36,27 @@ def turn(x: Tensor, cos: Tensor, sin: Tensor, positions: Tensor, interleaved: bo
     pair = first * cos - second * sin, first * sin + second * cos
     turned = torch.stack(pair, -1).flatten(-2) if interleaved else torch.cat(pair, -1)
     return torch.cat((turned.to(x.dtype), x[..., 2 * half:]), -1)
+
+
+def apply_rotary_emb(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool = False, inplace: bool = False,
+                     seqlen_offsets: Union[int, Tensor] = 0, cu_seqlens: Optional[Tensor] = None,
+                     max_seqlen: Optional[int] = None) -> Tensor:
+    """x (batch, rows, heads, d), or with cu_seqlens (all rows, heads, d), with its first columns turned, by PyTorch's
+    operators. seqlen_offsets are the positions of the first rows, one or one per sequence."""
+    rows = torch.arange(x.shape[-3], device=x.device)
+    if cu_seqlens is None:
+        longest, batch = x.shape[1], x.shape[0]
+        positions = rows.expand(batch, -1) + (seqlen_offsets[:, None] if isinstance(seqlen_offsets, Tensor) else seqlen_offsets)
+    else:
+        longest, x = max_seqlen or 0, x[None]
+        sequence = torch.searchsorted(cu_seqlens[1:].long(), rows, right=True).clamp(max=cu_seqlens.shape[0] - 2)
+        first = seqlen_offsets[sequence] if isinstance(seqlen_offsets, Tensor) else seqlen_offsets
+        # Rows behind the last sequence have any position that there is.
+        positions = (rows - cu_seqlens[sequence] + first).clamp(max=cos.shape[0] - 1)[None]
+    last = longest + (0 if isinstance(seqlen_offsets, Tensor) else seqlen_offsets)
+    if cos.shape != sin.shape or 2 * cos.shape[-1] > x.shape[-1] or cos.shape[0] < last:
+        raise ValueError(f"cos and sin have the shapes {tuple(cos.shape)} and {tuple(sin.shape)}: both should be (positions, rotary "
+                         f"dimensions / 2), with {last} positions or more, for {x.shape[-1]} columns")
+    turned = turn(x, cos, sin, positions.long(), interleaved)
+    turned = x.copy_(turned) if inplace else turned
+    return turned if cu_seqlens is None else turned[0]

@@ -477,6 +477,35 @@ def test_install(installed):
     assert torch.equal(x.grad, mask[..., None].expand_as(x).float())
 
 
+@pytest.mark.parametrize("columns", [16, 8])
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("offsets", [0, 3, [5, 0]])
+def test_rotary_layer(installed, offsets, interleaved, columns):
+    """Batches and packed sequences, whose last rows belong to none, with gradients, and in place."""
+    from flash_attn.layers.rotary import apply_rotary_emb, apply_rotary_emb_func
+
+    assert apply_rotary_emb_func is apply_rotary_emb
+    x = torch.randn(2, 7, 3, 16, device=DEVICE)
+    angles = torch.rand(12, columns // 2, device=DEVICE).double() * 6
+    named = {"interleaved": interleaved, "seqlen_offsets": torch.tensor(offsets, device=DEVICE) if isinstance(offsets, list) else offsets}
+    tables = angles.cos().float(), angles.sin().float()
+    positions = torch.arange(7, device=DEVICE) + torch.as_tensor(offsets, device=DEVICE).expand(2)[:, None]
+    wanted = turned(x, angles, positions, interleaved)
+    leaf = x.clone().requires_grad_()
+    found = apply_rotary_emb(leaf, *tables, **named)
+    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+    back, = torch.autograd.grad(found, leaf, found.detach())  # a turn's transpose is its inverse
+    torch.testing.assert_close(back, x, rtol=1e-5, atol=1e-5)
+    starts = torch.tensor([0, 5, 12], dtype=torch.int32, device=DEVICE)
+    packed = torch.cat((x[0, :5], x[1], x[0, 5:]))
+    found = apply_rotary_emb(packed, *tables, cu_seqlens=starts, max_seqlen=7, **named)
+    torch.testing.assert_close(found[:12], torch.cat((wanted[0, :5], wanted[1])), rtol=1e-5, atol=1e-5)
+    assert apply_rotary_emb(packed, *tables, inplace=True, cu_seqlens=starts, max_seqlen=7, **named).data_ptr() == packed.data_ptr()
+    assert torch.equal(packed, found)
+    with pytest.raises(ValueError, match="13 positions or more"):
+        apply_rotary_emb(x, *tables, seqlen_offsets=6)
+
+
 def test_uninstall():
     fa.install()
     fa.uninstall()
