@@ -12,6 +12,7 @@ import attest
 import attest.torch
 from attest.torch import parallel
 from parallel_ranks import on_ranks
+from torch._subclasses import FakeTensorMode
 
 ROWS = 50
 COMMON = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -116,6 +117,18 @@ def nested(rank, size):
     assert torch.nn.functional.scaled_dot_product_attention is call
 
 
+def float32_on_a_gpu(rank, size):
+    """attest has no GPU kernel for its gradients: refused before anything is exchanged."""
+    cut = parallel.zigzag(ROWS, size)
+    with FakeTensorMode():
+        x = torch.zeros(1, 4, cut.rows_of(rank), 8, device="cuda", requires_grad=True)
+        try:
+            parallel.attention(x, x, x, cut)
+            raise AssertionError("float32 was taken")
+        except attest.UnsupportedError as refused:
+            assert "float32 tensors on a GPU require a gradient" in str(refused)
+
+
 def axes(rank, size):
     """The function with any number of axes, and without a call."""
     call, cut = torch.nn.functional.scaled_dot_product_attention, parallel.zigzag(ROWS, size)
@@ -145,7 +158,7 @@ def layers(rank, size):
 
 def all_of_it(rank, size):
     torch.manual_seed(3)
-    for each in (models, padding, function, nested, axes, layers):
+    for each in (models, padding, function, nested, float32_on_a_gpu, axes, layers):
         each(rank, size)
 
 
