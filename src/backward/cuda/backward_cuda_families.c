@@ -60,10 +60,12 @@ static bool is_plain(const att_problem *p, att_refusal *refusal) {
 static bool serves_blocks(const att_kernel_row *row, const att_limits *limits,
                           const void *problem, att_refusal *refusal) {
     const att_problem *p = problem;
+    if (!takes_sizes(row->cuda, p, refusal) ||
+        (row->cuda->role == ATT_ROLE_PLAIN && !is_plain(p, refusal)))
+        return false;
     ATT_CONDITION(att_backward_step_of(&att_family_bwd_delta, p, limits->allow_unattested),
                   "flags", "the kernel that goes ahead of it has no evidence");
-    return takes_sizes(row->cuda, p, refusal) &&
-           (row->cuda->role != ATT_ROLE_PLAIN || is_plain(p, refusal));
+    return true;
 }
 
 static bool serves_nothing(const att_kernel_row *row, const att_limits *limits,
