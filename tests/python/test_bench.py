@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import xml.etree.ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -559,3 +560,55 @@ def test_a_feature_that_is_left_out_is_not_timed(monkeypatch, tmp_path, capsys):
     seen_whole = {each["problem"]["spec"] for each in ours if each["problem"]["batch"] == 1 and "padding" in each["problem"]["spec"]}
     assert {each["problem"]["spec"] for each in ours} - wrong == seen_whole  # a mask that hides nothing
     capsys.readouterr()
+
+
+def test_groups_of_features():
+    """Every shape and type of bias, every mask, features with one another; and every line is the program's own."""
+    rows = {group: [row.problem for row in problems.gpu_rows([group])] for group in problems.GPU_GROUPS}
+    assert {(p.shape, p.dtype, p.bias_dtype) for p in rows["bias"]} >= {
+        (shape, *types) for shape in ("1hqk", "b1qk", "bhqk", "1h1k")
+        for types in (("bf16", "bf16"), ("fp16", "fp16"), ("bf16", "f32"), ("fp16", "f32"))}
+    assert {p.d for p in rows["bias"]} == {p.d for p in rows["patterns"]} == {64, 128, 256}
+    assert {p.dtype for p in rows["features_fp16"]} == {"fp16"}
+    assert {p.feature for p in rows["patterns"]} >= set(problems.MORE_MASKS)
+    assert {(p.feature, p.window > 0, p.sinks, p.hkv < p.hq, p.used, p.page > 0) for p in rows["combinations"]} >= {
+        (feature, *(i == j for j in range(5))) for feature in ("alibi", "softcap", "bias") for i in range(5)}
+    assert {p.call for group in ("masks", "masks_inf", "masks_min") for p in rows[group]} == {"bool", "inf", "min"}
+    assert all(p.dtype == "f32" for p in rows["float32"]) and sum(p.sq == 2048 for p in rows["float32"]) == 5
+    for group in ("features_fp16", "patterns", "bias", "combinations", "masks", "masks_inf", "masks_min", "float32"):
+        lines = [p.spec for p in rows[group]]
+        assert len(set(lines)) == len(lines)
+
+
+def small(problem, s=150):
+    """A problem of a GPU's group, small enough for a CPU."""
+    rows = s if problem.sq == problem.sk else s // 2
+    page = 30 if problem.page else 0
+    return replace(problem, b=4 if problem.b > 1 else 1, hq=4, hkv=4 if problem.hq == problem.hkv else 2, sq=rows, sk=s, d=16, dv=16,
+                   window=40 if problem.window else 0, page=page, lengths=())
+
+
+@pytest.mark.parametrize("group", ["features_fp16", "patterns", "bias", "combinations", "masks", "masks_inf", "masks_min", "float32"])
+def test_groups_of_features_run(group, tmp_path):
+    """On a CPU, small: attest's answers are right, every line is the program's own, and PyTorch takes the same problem."""
+    pytest.importorskip("torch", reason="PyTorch is not here: its tests are left out")
+    from attest.bench import run
+
+    made = dict.fromkeys(small(row.problem) for row in problems.gpu_rows([group]))
+    done = run.run([[Row(group, problem, 1)] for problem in made], ["default", "plain"], "cpu", ["warm"], 1, 0.0, lambda timed: None)
+    for timed_row in done:
+        results = {rival: result for (rival, _, _), result in timed_row.results.items()}
+        assert results["attest"].samples_ns, (timed_row.row.name, results["attest"].trouble)
+        problem = timed_row.row.problem
+        if problem.feature != "softcap" and not problem.sinks and (problem.bias_dtype or problem.dtype) == problem.dtype:
+            assert results["default"].samples_ns, (timed_row.row.name, results["default"].trouble)
+    if group not in ("masks", "masks_inf", "masks_min"):
+        assert all(rival in {name for name, _, _ in timed_row.results} for timed_row in done for rival in ("attest", "default"))
+    record.write(tmp_path / "a.json", record.document(done, "cpu", {}))
+    said = program("judge", tmp_path / "a.json", "--goals", "none")
+    assert said.returncode == 0, said.stdout + said.stderr
+    lines = [problem.spec for problem in made]
+    said = program("bench", *lines, "--device", "cpu", "--seconds", 0, "--min-samples", 1, "--max-samples", 1, "--json", "-")
+    results = json.loads(said.stdout)["results"]
+    assert [each["problem"]["spec"] for each in results] == lines
+    assert [each["flops"] for each in results] == [problem.operations for problem in made]

@@ -25,19 +25,31 @@ def _part(problem: Problem, tensors):
 
 def _added(problem: Problem, q: torch.Tensor):
     """The feature's mask or bias for the part, (1 or heads, 1 or rows, keys); None if it has none."""
-    if not problem.feature or problem.feature == "softcap":
+    if problem.is_plain:
         return None
-    mask = features.scores(problem, q.device, q.dtype)[-1]
+    mask = features.masked(problem, q.device, q.dtype)
+    if mask is None:
+        return None
+    mask = mask[-1]
     return mask[:q.shape[0]] if mask.shape[0] > 1 else mask
 
 
 def _with_feature(problem: Problem, scores: torch.Tensor, added, rows: slice) -> torch.Tensor:
     if problem.feature == "softcap":
-        return SOFTCAP * torch.tanh(scores / SOFTCAP)
+        scores = SOFTCAP * torch.tanh(scores / SOFTCAP)
     if added is None:
         return scores
     part = added[:, rows] if added.shape[1] > 1 else added
     return scores.masked_fill(~part, -math.inf) if part.dtype == torch.bool else scores + part.to(scores.dtype)
+
+
+def _weights(problem: Problem, scores: torch.Tensor) -> torch.Tensor:
+    """The weights of scores (heads, rows, keys), of the first heads; those of rows that see no key are 0."""
+    if problem.sinks:
+        logits = features.sinks(problem, scores.device)[:scores.shape[0], None, None].to(scores.dtype)
+        scores = torch.cat([scores, logits.expand(-1, scores.shape[1], 1)], -1)
+        return scores.softmax(-1)[..., :-1]
+    return scores.softmax(-1).nan_to_num(0.0)
 
 
 def exact(problem: Problem, tensors) -> torch.Tensor:
@@ -52,14 +64,14 @@ def exact(problem: Problem, tensors) -> torch.Tensor:
         if problem.causal:
             row = torch.arange(start, start + scores.shape[1], device=q.device)[:, None]
             scores.masked_fill_(torch.arange(problem.sk, device=q.device)[None, :] > row, -math.inf)
-        out[:, start:start + ROWS_AT_ONCE] = scores.softmax(-1).nan_to_num(0.0) @ v  # rows that see no key are 0
+        out[:, start:start + ROWS_AT_ONCE] = _weights(problem, scores) @ v
     return out
 
 
 def plain(problem: Problem, tensors) -> torch.Tensor:
     """The answer for the part from PyTorch's own choice, in the problem's own type."""
     q, k, v = _part(problem, tensors)
-    if problem.feature:
+    if not problem.is_plain:
         return _plain_formula(problem, q, k, v)
     k, v = (x[None, None].expand(1, q.shape[0], -1, -1) for x in (k, v))
     return functional.scaled_dot_product_attention(q[None], k, v, is_causal=problem.causal)[0]
@@ -74,7 +86,7 @@ def _plain_formula(problem: Problem, q, k, v) -> torch.Tensor:
         if problem.causal:
             row = torch.arange(start, start + scores.shape[1], device=q.device)[:, None]
             scores.masked_fill_(torch.arange(problem.sk, device=q.device)[None, :] > row, -math.inf)
-        weights = scores.softmax(-1).nan_to_num(0.0).to(q.dtype)
+        weights = _weights(problem, scores).to(q.dtype)
         parts.append((weights.float() @ v.float()).to(q.dtype))
     return torch.cat(parts, 1)
 

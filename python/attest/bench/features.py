@@ -1,16 +1,19 @@
 """features.py: what models add to the scores, in the form that each timed subject takes.
 
-The masks are those of the laboratory's `biasfill`: padding, causal after padding, documents, a random tenth.
+The masks are those of the laboratory's `biasfill`: padding, causal after padding, documents, a prefix, blocks, a random
+tenth.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Callable, Dict, Optional
 
 import torch
 
-from .problems import SOFTCAP, Problem
+from .problems import SOFTCAP, TILE, Problem
 
+TYPES = {"f32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 MASK_BYTES = 4 << 30  # the largest additive mask for a feature that PyTorch is given
 
 
@@ -32,92 +35,137 @@ def _documents(problem: Problem, device) -> torch.Tensor:
 
 
 def visible(problem: Problem, device) -> torch.Tensor:
-    """The boolean mask for a feature that has one: (batch, 1, rows, keys), True where a key is visible."""
+    """The boolean mask for a feature that has one, in its own shape, such as (batch, 1, rows, keys): True where a key is
+    visible."""
     row = torch.arange(problem.sq, device=device)[:, None]
     key = torch.arange(problem.sk, device=device)
-    hidden = padding(problem, device)[:, None, None]
-    shape = (problem.b, problem.sq, problem.sk)
     if problem.feature == "padding":
-        seen = (key < problem.sk - hidden).expand(shape)
+        seen = key < problem.sk - padding(problem, device)[:, None, None, None]
     elif problem.feature == "padded-causal":
-        seen = ((key <= row) & (key >= hidden)).expand(shape)
+        seen = (key <= row) & (key >= padding(problem, device)[:, None, None, None])
     elif problem.feature == "documents":
         of = _documents(problem, device)
-        seen = ((of[:, None] == of) & (key <= row)).expand(shape)
+        seen = (of[:, None] == of) & (key <= row)
+    elif problem.feature == "prefix":
+        seen = (key <= row) | (key < problem.sk // 3)
+    elif problem.feature == "blocks":
+        seen = (row // TILE == key // TILE) | ((row // TILE + key // TILE) % 3 == 0)
     else:
         generator = torch.Generator(device).manual_seed(3)
-        seen = torch.rand(shape, device=device, generator=generator) >= 0.1
-    return seen[:, None].contiguous()
+        seen = torch.rand(_shape(problem), device=device, generator=generator) >= 0.1
+    return seen.expand(_shape(problem)).contiguous()
 
 
-def _starts(problem: Problem, device) -> torch.Tensor:
-    return torch.tensor(problem.starts, device=device, dtype=torch.int32)
+def _shape(problem: Problem):
+    """The shape of the bias or mask."""
+    sizes = (problem.b, problem.hq, problem.sq, problem.sk)
+    return tuple(1 if letter == "1" else size for letter, size in zip(problem.bias_shape, sizes))
+
+
+def _integers(values, device) -> torch.Tensor:
+    return torch.tensor(values, device=device, dtype=torch.int32)
+
+
+def _bias(problem: Problem, device, dtype) -> torch.Tensor:
+    """An additive bias."""
+    generator = torch.Generator(device).manual_seed(5)
+    return torch.randn(_shape(problem), device=device, generator=generator).to(TYPES.get(problem.bias_dtype, dtype))
+
+
+def sinks(problem: Problem, device) -> torch.Tensor:
+    """A logit per head that has a weight and no value."""
+    return torch.linspace(-1.0, 2.0, problem.hq, device=device)
 
 
 def for_attest(problem: Problem, device, dtype) -> Dict[str, object]:
     """The arguments of attest.attention()."""
+    made: Dict[str, object] = {}
     if problem.feature == "alibi":
-        return {"alibi": slopes(problem, device)}
-    if problem.feature == "softcap":
-        return {"softcap": SOFTCAP}
-    if problem.feature == "bias":
-        return {"bias": _bias(problem, device, dtype)}
+        made["alibi"] = slopes(problem, device)
+    elif problem.feature == "softcap":
+        made["softcap"] = SOFTCAP
+    elif problem.feature == "bias":
+        made["bias"] = _bias(problem, device, dtype)
+    elif problem.feature == "starts":
+        made["starts_k"] = _integers(problem.starts, device)
+    elif problem.is_mask:
+        made["bias"] = visible(problem, device)
+    if problem.window:
+        made["window"] = (problem.window - 1, 0)
+    if problem.sinks:
+        made["sinks"] = sinks(problem, device)
+    if problem.used:
+        made["lens_k"] = _integers(problem.ends, device)
+    return made
+
+
+def _seen(problem: Problem, device) -> Optional[torch.Tensor]:
+    """Everything that hides keys, including causality, as one mask; None if nothing does."""
+    row = torch.arange(problem.sq, device=device)[:, None]
+    key = torch.arange(problem.sk, device=device)
+    parts = [visible(problem, device)] if problem.is_mask else []
+    if problem.causal:
+        parts.append((key <= row)[None, None])
+    if problem.window:
+        parts.append((key > row - problem.window)[None, None])
     if problem.feature == "starts":
-        return {"starts_k": _starts(problem, device)}
-    if problem.feature == "window":
-        return {"window": (problem.window - 1, 0)}
-    return {"bias": visible(problem, device)}
+        parts.append(key >= _integers(problem.starts, device)[:, None, None, None])
+    if problem.used:
+        parts.append(key < _integers(problem.ends, device)[:, None, None, None])
+    return functools.reduce(torch.logical_and, parts) if parts else None
 
 
-def _bias(problem: Problem, device, dtype) -> torch.Tensor:
-    """An additive bias, shared by the batch."""
-    generator = torch.Generator(device).manual_seed(5)
-    return torch.randn(1, problem.hq, problem.sq, problem.sk, device=device, generator=generator).to(dtype)
+def masked(problem: Problem, device, dtype) -> Optional[torch.Tensor]:
+    """A bias, ALiBi and everything that hides keys, including causality, as one additive or boolean mask; None if there
+    is nothing."""
+    added = None
+    additive = problem.feature in ("alibi", "bias")
+    shape = _shape(problem) if problem.is_mask or problem.feature == "bias" else (1, problem.hq if additive else 1)
+    copies = (problem.b if problem.used or problem.feature == "starts" else shape[0]) * shape[1]
+    if (torch.finfo(dtype).bits // 8 if additive else 1) * copies * problem.sq * problem.sk > MASK_BYTES:
+        raise ValueError(f"its mask would take more than {MASK_BYTES >> 30} GiB")
+    if problem.feature == "bias":
+        added = _bias(problem, device, dtype)
+    elif problem.feature == "alibi":
+        row = torch.arange(problem.sq, device=device)[:, None]
+        key = torch.arange(problem.sk, device=device)
+        added = (slopes(problem, device)[:, None, None] * -(row - key).abs().float()).to(dtype)[None]
+    seen = _seen(problem, device)
+    if added is None or seen is None:
+        return seen if added is None else added
+    return torch.where(seen, added, torch.tensor(-torch.inf, device=device, dtype=added.dtype))
 
 
 def scores(problem: Problem, device, dtype) -> Optional[torch.Tensor]:
-    """The feature as an additive or boolean mask for PyTorch, including causality; None for a softcap, which is
-    neither."""
-    if problem.feature == "softcap":
-        return None
-    boolean = problem.is_mask or problem.feature in ("starts", "window")
-    copies = 1 if problem.feature == "window" else problem.b if boolean else problem.hq
-    size = 1 if boolean else torch.finfo(dtype).bits // 8
-    if size * copies * problem.sq * problem.sk > MASK_BYTES:
-        raise ValueError(f"its mask would take more than {MASK_BYTES >> 30} GiB")
-    row = torch.arange(problem.sq, device=device)[:, None]
-    key = torch.arange(problem.sk, device=device)
-    if problem.is_mask:
-        return visible(problem, device)
-    if problem.feature == "window":
-        return ((key <= row) & (key > row - problem.window))[None, None]
-    if problem.feature == "starts":
-        seen = key >= _starts(problem, device)[:, None, None, None]
-        return (seen & (key <= row)) if problem.causal else seen.expand(-1, 1, problem.sq, -1)
-    added = (_bias(problem, device, dtype) if problem.feature == "bias" else
-             (slopes(problem, device)[:, None, None] * -(row - key).abs().float()).to(dtype)[None])
-    return added.masked_fill(key > row, -torch.inf) if problem.causal else added
+    """The problem's mask for PyTorch; None for a softcap and sinks, which no mask can express."""
+    return None if problem.feature == "softcap" or problem.sinks else masked(problem, device, dtype)
 
 
 def for_flex(problem: Problem, device, dtype):
     """(score_mod, mask_mod) for FlexAttention."""
     change: Optional[Callable] = None
-    mask: Optional[Callable] = (lambda b, h, row, key: row >= key) if problem.causal else None
+    masks = [lambda b, h, row, key: row >= key] if problem.causal else []
+    whole = (problem.b, problem.hq, problem.sq, problem.sk)
     if problem.feature == "alibi":
         slope = slopes(problem, device)
         change = lambda score, b, h, row, key: score - slope[h] * (row - key).abs()  # noqa: E731
     elif problem.feature == "softcap":
         change = lambda score, b, h, row, key: SOFTCAP * torch.tanh(score / SOFTCAP)  # noqa: E731
     elif problem.feature == "bias":
-        bias = _bias(problem, device, dtype)
-        change = lambda score, b, h, row, key: score + bias[0, h, row, key]  # noqa: E731
+        bias = _bias(problem, device, dtype).expand(whole)
+        change = lambda score, b, h, row, key: score + bias[b, h, row, key]  # noqa: E731
     elif problem.feature == "starts":
-        first, causal = _starts(problem, device), problem.causal
-        mask = lambda b, h, row, key: (key >= first[b]) & ((row >= key) | (not causal))  # noqa: E731
-    elif problem.feature == "window":
+        first = _integers(problem.starts, device)
+        masks.append(lambda b, h, row, key: key >= first[b])
+    elif problem.is_mask:
+        seen = visible(problem, device).expand(whole)
+        masks.append(lambda b, h, row, key: seen[b, h, row, key])
+    if problem.window:
         window = problem.window
-        mask = lambda b, h, row, key: (row >= key) & (row - key < window)  # noqa: E731
-    else:
-        seen = visible(problem, device)
-        mask = lambda b, h, row, key: seen[b, 0, row, key]  # noqa: E731
-    return change, mask
+        masks.append(lambda b, h, row, key: row - key < window)
+    if problem.used:
+        ends = _integers(problem.ends, device)
+        masks.append(lambda b, h, row, key: key < ends[b])
+    if len(masks) < 2:
+        return change, masks[0] if masks else None
+    return change, lambda b, h, row, key: functools.reduce(lambda x, y: x & y, (mask(b, h, row, key) for mask in masks))

@@ -7,16 +7,18 @@ import math
 from dataclasses import dataclass, replace
 from typing import Iterable, Iterator, List, Tuple
 
-from . import decode_cells, drawn_lengths, layers
+from . import decode_cells, drawn_lengths, layers, mask_tiles
 
 FORWARD_SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 SWEEP_SIZES = (256, 357, 512, 723, 1024, 1449, 2048, 2897, 4096, 5793, 8192, 11585, 16384, 23171, 32768)
 SWEEP_HEADS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 SOFTCAP = 30.0
 MASKS = ("padding", "padded-causal", "documents", "tenth")  # the laboratory's names for what a boolean mask hides
+MORE_MASKS = ("prefix", "blocks")
+CAUSAL_MASKS = ("padded-causal", "documents")
 FEATURES = ("alibi", "softcap", "bias", "starts", *MASKS)
 WINDOWS = (128, 256, 512, 1024, 2048, 4096)
-TILE = 128
+TILE = mask_tiles.TILE
 RINGS = {"parallel_4": 4, "parallel_8": 8}  # groups, and the ranks of their rings
 SWEEP_MOST = 2e13  # the most operations of a point: some tens of milliseconds on the largest GPU
 
@@ -35,8 +37,13 @@ class Problem:
     dtype: str  #: "f32", "fp16" or "bf16"
     causal: bool = False
     page: int = 0  #: keys per page, which divides sk; 0: K and V are contiguous
-    feature: str = ""  #: one of FEATURES, or "window"; "": none
-    window: int = 0  #: with the feature window, of a square causal problem: the keys that a row sees, its own the last
+    feature: str = ""  #: one of FEATURES, of MORE_MASKS, or "window"; "": none
+    window: int = 0  #: of a square causal problem: the keys that a row sees, its own the last
+    shape: str = ""  #: of a bias or mask, as the laboratory has it: "b1qk" is the same for all heads; "": the usual one
+    bias_dtype: str = ""  #: "": that of the problem
+    sinks: bool = False
+    used: bool = False  #: a cache of which sequences use up to three eighths less
+    call: str = ""  #: passed to PyTorch's function as a "bool" mask, or as a float one with "inf" or "min" where it hides
     backward: bool = False  #: its gradients are timed
     lengths: Tuple[int, ...] = ()  #: used keys of each batch entry, at most sk; with more rows than one, its rows too
     ranks: int = 0  #: ranks of a ring that is played in one process; 0: one call
@@ -47,7 +54,7 @@ class Problem:
         text = ("backward:" if self.backward else "") + f"b{self.b}h{self.hq}" + (f"hkv{self.hkv}" if self.hkv != self.hq else "") + f"s{self.sq}"
         text += (f"sk{self.sk}" if self.sk != self.sq else "") + f"d{self.d}"
         text += (f"dv{self.dv}" if self.dv != self.d else "") + f",{self.dtype}"
-        text += ",causal" if self.causal and self.sq == self.sk else ",causal=top-left" if self.causal else ""
+        text += ",causal" if self.causal and self.sq == self.sk and not self.used else ",causal=top-left" if self.causal else ""
         return text + self._feature + self._lengths + (f",paged={self.page}" if self.page else "")
 
     @property
@@ -61,14 +68,30 @@ class Problem:
 
     @property
     def _feature(self) -> str:
+        text = f",window={self.window - 1}:0" if self.window else ""
         if self.is_mask:
-            return f",bias=bool:b1qk,biasfill={self.feature}"
-        return {"": "", "alibi": ",alibi", "softcap": f",softcap={SOFTCAP:g}", "bias": f",bias={self.dtype}:1hqk",
-                "starts": ",startsk=" + ":".join(map(str, self.starts)), "window": f",window={self.window - 1}:0"}[self.feature]
+            text += f",bias={self.dtype if self.call in ('inf', 'min') else 'bool'}:{self.bias_shape},biasfill={self.feature}"
+        elif self.feature == "bias":
+            text += f",bias={self.bias_dtype or self.dtype}" + (f":{self.bias_shape}" if "1" in self.bias_shape else "")
+        else:
+            text += {"alibi": ",alibi", "softcap": f",softcap={SOFTCAP:g}"}.get(self.feature, "")
+        text += ",sinks" if self.sinks else ""
+        text += ",lensk=" + ":".join(map(str, self.ends)) if self.used else ""
+        return text + (",startsk=" + ":".join(map(str, self.starts)) if self.feature == "starts" else "")
+
+    @property
+    def bias_shape(self) -> str:
+        """The dimensions in which the bias or mask differs; 1: it is the same for all."""
+        return self.shape or ("b1qk" if self.is_mask else "1hqk")
 
     @property
     def is_mask(self) -> bool:
-        return self.feature in MASKS
+        return self.feature in MASKS + MORE_MASKS
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but causality changes the scores."""
+        return not (self.feature or self.window or self.sinks or self.used)
 
     @property
     def equal(self) -> "Problem":
@@ -85,8 +108,15 @@ class Problem:
         return tuple(self.sk * (b % 4) // 8 if self.feature == "starts" else 0 for b in range(self.b))
 
     @property
+    def ends(self) -> Tuple[int, ...]:
+        """The number of used keys of each sequence of a cache."""
+        return tuple(self.sk - (self.sk * (b % 4) // 8 if self.used else 0) for b in range(self.b))
+
+    @property
     def pairs(self) -> int:
         """The number of visible (row, key) pairs per head, over all batch entries; for a random mask, all pairs."""
+        if self.feature in MORE_MASKS:
+            return self.b * mask_tiles.pairs(self.feature, self.sk)
         if self.feature in ("padding", "padded-causal"):
             return sum(self._padded(self.sk * (b % 4) // 8) for b in range(self.b))
         if self.feature == "documents":
@@ -94,8 +124,10 @@ class Problem:
             return self.b * sum(n * (n + 1) // 2 for n in (end - start for start, end in zip(ends, ends[1:])))
         if self.lengths:
             return sum(n * (n + 1) // 2 if self.causal else n * (n if self.packed else self.sq) for n in self.lengths)
-        if self.feature == "window":
-            return self.b * (self.window * (self.window + 1) // 2 + (self.sq - self.window) * self.window)
+        if self.window or self.used:
+            least = [max(0, row + 1 - self.window) if self.window else 0 for row in range(self.sq)]
+            return sum(max(0, (min(end, row + 1) if self.causal else end) - max(first, least[row]))
+                       for first, end in zip(self.starts, self.ends) for row in range(self.sq))
         return sum(self._pairs(first) for first in self.starts)
 
     def _padded(self, padding: int) -> int:
@@ -111,7 +143,10 @@ class Problem:
 
     @property
     def visible_tiles(self) -> float:
-        """The share of plain causal's tiles of TILE rows x TILE keys that a window leaves: those with a visible key."""
+        """The share of the plain problem's tiles of TILE rows x TILE keys that a window or mask leaves: those with a
+        visible key. Masks that hide what comes after a row are compared with plain causal."""
+        if self.is_mask:
+            return mask_tiles.share(self.feature, self.b, self.sq, self.feature in CAUSAL_MASKS)
         rows = range(0, self.sq, TILE)
         return sum(row // TILE + 1 - max(0, row + 1 - self.window) // TILE for row in rows) / sum(row // TILE + 1 for row in rows)
 
@@ -125,7 +160,7 @@ class Problem:
         """The fields of the laboratory's files; visible_tiles is not one of its own."""
         made = {"batch": self.b, "heads_q": self.hq, "heads_kv": self.hkv, "seq_q": self.sq, "seq_k": self.sk, "d_qk": self.d,
                 "d_v": self.dv, "dtype": self.dtype, "dtype_o": self.dtype, "spec": self.spec}
-        return {**made, "visible_tiles": self.visible_tiles} if self.feature == "window" else made
+        return {**made, "visible_tiles": self.visible_tiles} if self.feature == "window" or self.is_mask else made
 
     @property
     def element(self) -> int:
@@ -265,6 +300,62 @@ def _features(s=8192, b=4, heads=16, dims=(64, 128, 256), dtype="bf16") -> Itera
             yield Problem(1, b * heads, b * heads, s, s, d, d, dtype, feature=feature)
 
 
+def _patterns() -> Iterator[Problem]:
+    """Masks of other kinds and shapes, and features in float16."""
+    for d in (64, 128, 256):
+        for feature in MORE_MASKS:
+            yield Problem(4, 16, 16, 8192, 8192, d, d, "bf16", feature=feature)
+    for feature, shape in (("padding", "b11k"), ("documents", "11qk"), ("prefix", "1hqk"), ("blocks", "11qk"), ("tenth", "11qk"),
+                           ("tenth", "1hqk")):
+        yield Problem(4, 16, 16, 8192, 8192, 128, 128, "bf16", feature=feature, shape=shape)
+
+
+def _bias() -> Iterator[Problem]:
+    """Additive biases: every shape and type."""
+    for d, types in ((128, (("bf16", "bf16"), ("fp16", "fp16"), ("bf16", "f32"), ("fp16", "f32"))), (64, (("bf16", "bf16"),)),
+                     (256, (("bf16", "bf16"),))):
+        for dtype, of in types:
+            for shape in ("1hqk", "b1qk", "bhqk", "1h1k"):
+                for causal in (False, True):
+                    yield Problem(4, 16, 16, 4096, 4096, d, d, dtype, causal, feature="bias", shape=shape, bias_dtype=of)
+
+
+def _combinations(s=8192, dtype="bf16", d=128, window=1024, page=64) -> Iterator[Problem]:
+    """A feature together with something else that models have; the rival `plain` has the rest too."""
+    for feature in ("alibi", "softcap", "bias"):
+        plain = Problem(4, 16, 16, s, s, d, d, dtype, True, feature=feature)
+        yield replace(plain, window=window)
+        yield replace(plain, sinks=True)
+        yield replace(plain, hkv=4)
+        yield replace(plain, used=True)
+        yield replace(plain, page=page)
+    for feature in ("padded-causal", "documents"):
+        plain = Problem(4, 16, 16, s, s, d, d, dtype, feature=feature)
+        yield replace(plain, sinks=True)
+        yield replace(plain, hkv=4)
+        yield replace(plain, page=page)
+
+
+def _mask_calls(call: str) -> Iterator[Problem]:
+    """Calls of PyTorch's function as models make them: masks that are expanded, boolean or float."""
+    for b, hq, hkv, s, d, dtype in ((8, 32, 8, 2048, 128, "bf16"), (4, 16, 16, 4096, 64, "bf16"), (2, 8, 8, 4096, 256, "bf16"),
+                                    (4, 16, 16, 4096, 128, "fp16")):
+        for feature, shape in (("padding", "b11k"), ("padded-causal", "b1qk"), ("documents", "11qk"), ("prefix", "b1qk"), ("tenth", "b1qk")):
+            if call == "bool" or feature != "padded-causal":  # it has rows that see nothing, whose answer depends on the kind
+                yield Problem(b, hq, hkv, s, s, d, d, dtype, feature=feature, shape=shape, call=call)
+        if call == "bool":  # is_causal, with as many keys and with more
+            yield Problem(b, hq, hkv, s, s, d, d, dtype, True, call=call)
+            yield Problem(b, hq, hkv, s // 4, s, d, d, dtype, True, call=call)
+
+
+def _float32() -> Iterator[Problem]:
+    for problem in _seed():
+        yield replace(problem, dtype="f32")
+    for d in (64, 128):
+        for causal in (False, True):
+            yield square(4, 16, 2048, d, "f32", causal)
+
+
 def _windows() -> Iterator[Problem]:
     """Sliding windows; the rival `plain` is attest without them."""
     for b in (1, 4):
@@ -299,6 +390,9 @@ def _backward(of: Iterable[Problem]) -> Iterator[Problem]:
 GPU_GROUPS = {"forward": lambda: _forward("bf16"), "fp16": lambda: _forward("fp16"), "gqa": _gqa, "dims": _dims,
               "seed": _seed, "decode": _decode, "decode_sweep": _decode_sweep, "chunk": _chunk,
               "few_heads": _few_heads, "pages": _pages, "features": _features, "windows": _windows,
+              "features_fp16": lambda: _features(dtype="fp16", dims=(128,)), "patterns": _patterns, "bias": _bias,
+              "combinations": _combinations, "masks": lambda: _mask_calls("bool"), "masks_inf": lambda: _mask_calls("inf"),
+              "masks_min": lambda: _mask_calls("min"), "float32": _float32,
               "lengths": _lengths, "sweep": _sweep,
               **{group: functools.partial(_parallel, ranks) for group, ranks in RINGS.items()},
               "backward": lambda: _backward(_forward("bf16")), "backward_fp16": lambda: _backward(_forward("fp16")),

@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 import attest
 
 from . import features
-from .problems import Problem
+from .problems import CAUSAL_MASKS, Problem
 from .samples import Subject
 
 DTYPES = {"f32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
@@ -76,7 +76,7 @@ def _attest(inputs: Inputs):
     problem = inputs.problem
     causal = "top-left" if problem.causal else None
     first = inputs.tensors[0][0]
-    added = features.for_attest(problem, first.device, first.dtype) if problem.feature else {}
+    added = features.for_attest(problem, first.device, first.dtype)
     tensors = [in_pages(problem, each) if problem.page else (*each, None) for each in inputs.tensors]
     calls = list(zip(tensors, inputs.outputs))
 
@@ -98,8 +98,9 @@ def _plain(inputs: Inputs):
     problem = inputs.problem
     if not problem.feature:
         raise Refused("the problem is plain")
-    causal = problem.causal or problem.feature in ("padded-causal", "documents")
-    return _attest(replace(inputs, problem=replace(problem, feature="", causal=causal)))
+    causal = problem.causal or problem.feature in CAUSAL_MASKS
+    window = 0 if problem.feature == "window" else problem.window
+    return _attest(replace(inputs, problem=replace(problem, feature="", window=window, causal=causal)))
 
 
 def _sdpa(backend):
@@ -110,10 +111,10 @@ def _sdpa(backend):
             raise Refused("its scores would take more than 16 GiB")
         heads_first = [[x.transpose(1, 2) for x in tensors] for tensors in inputs.tensors]
         options = {"is_causal": problem.causal, "enable_gqa": problem.hq != problem.hkv}
-        if problem.feature:
+        if not problem.is_plain:
             options.update(is_causal=False, attn_mask=features.scores(problem, first.device, first.dtype))
             if options["attn_mask"] is None:
-                raise Refused(f"it has no {problem.feature}")
+                raise Refused("it has no softcap and no sinks")
 
         def call(i):
             return functional.scaled_dot_product_attention(*heads_first[i % len(heads_first)], **options).transpose(1, 2)
@@ -133,10 +134,13 @@ def _flex(inputs: Inputs):
     problem, first = inputs.problem, inputs.tensors[0][0]
     torch._dynamo.reset()  # after several recompilations it would silently fall back to a slow path
     change, seen = None, (lambda b, h, row, key: row >= key) if problem.causal else None
-    if problem.feature:
+    if problem.sinks:
+        raise Refused("it has no sinks")
+    if not problem.is_plain:
         change, seen = features.for_flex(problem, first.device, first.dtype)
-    batch = problem.b if problem.is_mask or problem.feature == "starts" else None
-    mask = create_block_mask(seen, batch, None, problem.sq, problem.sk, device=first.device) if seen else None
+    batch = problem.b if problem.is_mask or problem.used or problem.feature == "starts" else None
+    heads = problem.hq if problem.is_mask and problem.bias_shape[1] == "h" else None
+    mask = create_block_mask(seen, batch, heads, problem.sq, problem.sk, device=first.device) if seen else None
     compiled = torch.compile(flex_attention, dynamic=False)
     heads_first = [[x.transpose(1, 2) for x in tensors] for tensors in inputs.tensors]
 
@@ -152,11 +156,11 @@ def _flash_3(package):
 
     def prepare(inputs: Inputs):
         problem = inputs.problem
-        if problem.feature not in ("", "window"):
-            raise Refused(f"it has no {problem.feature}")
+        if problem.feature not in ("", "window") or problem.sinks or problem.used:
+            raise Refused(f"it has no {problem.feature or 'sinks or lengths'}")
         if problem.causal and problem.sq != problem.sk:
             raise Refused("its causal mask is aligned to the last key")
-        window = {"window_size": (problem.window - 1, 0)} if problem.feature else {}
+        window = {"window_size": (problem.window - 1, 0)} if problem.window else {}
         calls = inputs.tensors
 
         def call(i):
@@ -182,7 +186,7 @@ def import_flash_3():
 def _jax(jax):
     def prepare(inputs: Inputs):
         problem = inputs.problem
-        if problem.feature:
+        if not problem.is_plain:
             raise Refused("its mask would be a tensor as large as the scores")
         on_gpu = inputs.tensors[0][0].is_cuda
         if on_gpu and jax.default_backend() != "gpu":

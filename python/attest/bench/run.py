@@ -13,7 +13,7 @@ import torch
 
 import attest
 
-from . import clocks, experts, gradients, layers, played_ring, rivals, unequal_lengths
+from . import clocks, experts, gradients, layers, mask_calls, played_ring, rivals, unequal_lengths
 from .check import Checker
 from .problems import Row
 from .samples import Result, Timed
@@ -34,7 +34,8 @@ BACKWARD = Kind(gradients, rivals.make_inputs, gradients.Checker)
 EXPERTS = Kind(experts, experts.make_inputs, experts.Checker)
 PARALLEL = Kind(played_ring, rivals.make_inputs, played_ring.Checker)
 LENGTHS = Kind(unequal_lengths, unequal_lengths.make_inputs, unequal_lengths.Checker)
-KINDS = (FORWARD, BACKWARD, EXPERTS, PARALLEL, LENGTHS)
+MASK_CALLS = Kind(mask_calls, rivals.make_inputs, mask_calls.Checker)
+KINDS = (FORWARD, BACKWARD, EXPERTS, PARALLEL, LENGTHS, MASK_CALLS)
 
 
 def _kind(row: Row) -> Kind:
@@ -42,6 +43,8 @@ def _kind(row: Row) -> Kind:
         return EXPERTS
     if row.problem.ranks:
         return PARALLEL
+    if row.problem.call:
+        return MASK_CALLS
     if row.problem.lengths:
         return LENGTHS
     return BACKWARD if row.problem.backward else FORWARD
