@@ -17,7 +17,7 @@ static unsigned goals_of(const cli_options *o, const lab_report *report) {
     for (size_t i = 0; i < report->timing_count; i++)
         if (strcmp(report->timings[i].timer, "cpu") == 0)
             return LAB_GOALS_CPU;
-    return LAB_GOALS_FLASH;
+    return LAB_GOALS_OF_GPU;
 }
 
 static cli_exit judge(cli_session *session, lab_report *report) {

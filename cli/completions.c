@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "lab/plan/plan_device.h"
+#include "lab/report/standing.h"
 
 static void put_verbs(FILE *stream) {
     for (size_t i = 0; i < cli_verb_count; i++)
@@ -39,7 +40,7 @@ static const struct {
     {"layout", "bshd bhsd packed"},
     {"align", "top-left bottom-right"},
     {"timer", "graph events latency"},
-    {"goals", "flash hopper cpu none"},
+    {"goals", lab_goals_names},
     {"format", "html md term"},
 };
 enum { CHOICES = sizeof choices / sizeof choices[0] };

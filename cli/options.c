@@ -390,7 +390,8 @@ const cli_option cli_option_table[] = {
     {"allow", 0, "FIELDS", JUDGED, set_allowed, 0, NULL,
      "compare results even if they differ in these: kernel,driver,device,..."},
     {"goals", 0, "NAMES", CLI_JUDGE, set_goals, 0, NULL,
-     "goals to check, separated by commas: flash, hopper, cpu or none (by the device)"},
+     "sets of goals, separated by commas, all or none (those of the device; an unknown name "
+     "lists them)"},
     {"aa", 0, NULL, CLI_BENCH, set_flag, AT(self_check), NULL,
      "self-check: every problem against itself; estimates the minimum effect"},
     {"inject", 0, "PERCENT", CLI_BENCH, set_percent, AT(inject), NULL,

@@ -9,7 +9,9 @@
  *     evidence_table FILE model DEVICE      the prediction of `attest plan` for a device file,
  *                                           over the measurement
  *     evidence_table goals SET FILE...      a set of goals of `attest judge` (cpu, hopper ...),
- *                                           including missed ones
+ *                                           including missed ones; without files, the goals
+ *                                           that are still to be measured
+ *     evidence_table training FILE          the goals of training steps
  *
  * FILE is from `python -m attest.bench` on a GPU (attest-bench-2), from the script that
  * preceded it (attest-gpu-vs-torch-1), or has medians that other programs measured
@@ -27,7 +29,9 @@
 #include "lab/base/json_load.h"
 #include "lab/measure/results.h"
 #include "lab/plan/plan_result.h"
+#include "lab/report/goal_rows.h"
 #include "lab/report/standing.h"
+#include "lab/report/training_steps.h"
 
 enum { GROUPS_MAX = 16, RIVALS_MAX = 8 };
 
@@ -386,6 +390,84 @@ static void put_model(const json_t *rows, const lab_device *device) {
     }
 }
 
+/* One row of a table of goals. */
+static void put_goal_row(const lab_goal *g) {
+    const int digits = !g->holds && fabs(g->found - g->wanted) < 0.005 ? 3 : 2, /* 1.299 is not
+                                                                                 * 1.30 */
+        limit_digits = g->wanted < 10.0 ? 2 : 0;
+    printf("| %s | at %s %.*f", g->text, g->at_most ? "most" : "least", limit_digits,
+           g->wanted);
+    if (g->aim > 0.0)
+        printf(" (aim %.2f)", g->aim);
+    if (g->cells == 0) {
+        puts(" | | not measured |");
+        return;
+    }
+    printf(" | %.*f", digits, g->found);
+    if (*g->at)
+        printf(", `%s`", g->at);
+    printf(" | %s |\n", g->holds ? "holds" : "**missed**");
+}
+
+static const char goal_heading[] = "| goal | wanted | found | |\n|---|---|---|---|";
+
+/* The goals of a set that no file is about yet. */
+static void put_open_goals(const char *set) {
+    lab_message why;
+    unsigned goals;
+    size_t shown = 0;
+    path = set;
+    if (!lab_goals_parse(&goals, set, &why))
+        fail(why.text);
+    puts(goal_heading);
+    for (size_t i = 0; i < lab_goal_row_count; i++) {
+        const lab_goal open = lab_goal_row_open(&lab_goal_rows[i]);
+        if (!(goals & lab_goal_rows[i].set))
+            continue;
+        put_goal_row(&open);
+        shown++;
+    }
+    if (shown == 0)
+        fail("has no goals in the table");
+}
+
+/* The goals of training steps, each with the model or call that is nearest to missing it. */
+static void put_training_goals(const char *file) {
+    json_t *document, *list;
+    lab_message why;
+    bool holds;
+    FILE *nowhere = fopen("/dev/null", "w");
+    path = file;
+    if (!nowhere || !lab_training_steps_open(&document, file))
+        fail("has no training steps");
+    if (!lab_training_steps_judge(nowhere, document, file, &list, &holds, &why))
+        fail(why.text);
+    fclose(nowhere);
+    puts(goal_heading);
+    while (json_array_size(list) > 0) {
+        const json_t *first = json_array_get(list, 0);
+        lab_goal worst = {.text = text(first, "goal"), .wanted = number(first, "wanted")};
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            const json_t *each = json_array_get(list, i);
+            if (strcmp(text(each, "goal"), worst.text) != 0 ||
+                (worst.cells > 0 && number(each, "found") <= worst.found))
+                continue;
+            worst.cells = 1;
+            worst.found = number(each, "found");
+            worst.at = text(each, "at");
+        }
+        worst.at_most = true;
+        worst.holds = worst.found <= worst.wanted;
+        put_goal_row(&worst);
+        for (size_t i = json_array_size(list); i-- > 1;)
+            if (strcmp(text(json_array_get(list, i), "goal"), worst.text) == 0)
+                json_array_remove(list, i);
+        json_array_remove(list, 0);
+    }
+    json_decref(list);
+    json_decref(document);
+}
+
 /* The goals of `attest judge` for the files. */
 static void put_lab_goals(const char *set, const char *const *paths, size_t count) {
     lab_report report;
@@ -396,15 +478,9 @@ static void put_lab_goals(const char *set, const char *const *paths, size_t coun
     if (!lab_goals_parse(&goals, set, &why) || !lab_report_make(&report, paths, count, &why) ||
         !lab_standing_of(&standing, &report, goals, &why))
         fail(why.text);
-    puts("| goal | wanted | found | |\n|---|---|---|---|");
-    for (size_t i = 0; i < standing.goal_count; i++) {
-        const lab_goal *g = &standing.goals[i];
-        printf("| %s | at %s %.2f | %.2f", g->text, g->at_most ? "most" : "least", g->wanted,
-               g->found);
-        if (*g->at)
-            printf(", `%s`", g->at);
-        printf(" | %s |\n", g->holds ? "holds" : "**missed**");
-    }
+    puts(goal_heading);
+    for (size_t i = 0; i < standing.goal_count; i++)
+        put_goal_row(&standing.goals[i]);
     if (standing.goal_count == 0)
         fail("has nothing that these goals are of");
     lab_standing_free(&standing);
@@ -416,6 +492,14 @@ int main(int argc, char **argv) {
         put_lab_goals(argv[2], (const char *const *)&argv[3], (size_t)(argc - 3));
         return 0;
     }
+    if (argc == 3 && strcmp(argv[1], "goals") == 0) {
+        put_open_goals(argv[2]);
+        return 0;
+    }
+    if (argc == 3 && strcmp(argv[1], "training") == 0) {
+        put_training_goals(argv[2]);
+        return 0;
+    }
     char *pace = argc > 2 ? strchr(argv[2], ':') : NULL; /* the pace follows the colon */
     if (pace)
         *pace++ = '\0';
@@ -423,7 +507,7 @@ int main(int argc, char **argv) {
     const bool goals = argc == 4 && strcmp(argv[2], "goals") == 0;
     if (argc != 3 && !model && !goals) {
         fputs("usage: evidence_table FILE summary | best | GROUP | goals DEVICE | model DEVICE "
-              "(each with :PACE), or goals SET FILE...\n",
+              "(each with :PACE); or goals SET FILE...; or training FILE\n",
               stderr);
         return 2;
     }

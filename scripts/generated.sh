@@ -6,7 +6,8 @@
 #
 # A block is the text between a line `<!-- begin: COMMAND -->` and the next `<!-- end -->`. COMMAND is `attest ...`,
 # whose output is inserted verbatim, or `evidence_table ...`, `attestation_table ...`, `self_check_table ...`,
-# `faults_table` or `api_page HEADER`, which print Markdown. All run in the root of the tree.
+# `faults_table` or `api_page HEADER`, which print Markdown. All run in the root of the tree; a file FILE.json.gz among
+# their words is unpacked first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,11 +21,18 @@ export PATH=$build/tests/images:$build:$PATH # the program that has code for GPU
 export COLUMNS=80 # reports are as wide as the terminal
 shift
 new=$(mktemp)
-trap 'rm -f "$new"' EXIT
+unpacked=$(mktemp -d)
+trap 'rm -rf "$new" "$unpacked"' EXIT
 
 print_block() { # print_block COMMAND
-    local words
+    local words i
     read -ra words <<<"$1"
+    for i in "${!words[@]}"; do
+        if [[ ${words[i]} == *.json.gz ]]; then
+            gzip -dc "${words[i]}" >"$unpacked/$(basename "${words[i]}" .gz)"
+            words[i]=$unpacked/$(basename "${words[i]}" .gz)
+        fi
+    done
     case ${words[0]} in
     attest)
         echo '```'

@@ -8,26 +8,31 @@
 #include "lab/problem/spec.h"
 #include "lab/report/report_view.h"
 
+const char lab_goals_names[] =
+    "flash hopper cpu features bias masks windows lengths pages chunk few_heads decode_sweep "
+    "backward experts parallel float32 cpu_backward cpu_experts all none";
+
+/* The bits of a name: the names are in the order of the bits. False if it is unknown. */
+static bool bits_of(unsigned *bits, const char *name, size_t length) {
+    unsigned bit = 1;
+    for (const char *at = lab_goals_names; *at; at += strspn(at, " "), bit <<= 1) {
+        const size_t own = strcspn(at, " ");
+        if (own == length && strncmp(at, name, length) == 0) {
+            *bits |= bit <= LAB_GOALS_ALL ? bit : bit == LAB_GOALS_ALL + 1 ? LAB_GOALS_ALL : 0;
+            return true;
+        }
+        at += own;
+    }
+    return false;
+}
+
 bool lab_goals_parse(unsigned *bits, const char *list, lab_message *why) {
-    static const struct {
-        const char *name;
-        unsigned bit;
-    } names[] = {{"flash", LAB_GOALS_FLASH},
-                 {"hopper", LAB_GOALS_HOPPER},
-                 {"cpu", LAB_GOALS_CPU},
-                 {"none", 0}};
     *bits = 0;
     for (const char *at = list;; at++) {
         const size_t length = strcspn(at, ",");
-        bool known = false;
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-            if (strlen(names[i].name) == length && strncmp(at, names[i].name, length) == 0) {
-                *bits |= names[i].bit;
-                known = true;
-            }
-        if (!known)
-            return lab_fail(why, "'%.*s' is not among flash, hopper, cpu and none",
-                            (int)(length < 40 ? length : 40), at);
+        if (!bits_of(bits, at, length))
+            return lab_fail(why, "'%.*s' is not among %s", (int)(length < 40 ? length : 40), at,
+                            lab_goals_names);
         at += length;
         if (!*at)
             return true;
@@ -91,9 +96,8 @@ static cells cells_of(const lab_standing *j, const char *const *groups, const ch
     return c;
 }
 
-static bool add_goal(lab_standing *j, lab_report *report, const char *text, double found,
-                     double wanted, bool at_most, const lab_report_timing *at,
-                     lab_message *why) {
+bool lab_standing_add(lab_standing *j, lab_report *report, lab_goal goal,
+                      const lab_report_timing *at, lab_message *why) {
     char label[512] = "";
     lab_goal *goals = lab_report_grow(j->goals, j->goal_count, sizeof *goals, why);
     if (!goals)
@@ -101,18 +105,17 @@ static bool add_goal(lab_standing *j, lab_report *report, const char *text, doub
     j->goals = goals;
     if (at)
         lab_report_whole_label(label, sizeof label, at);
-    goals[j->goal_count++] = (lab_goal){.text = text,
-                                        .found = found,
-                                        .wanted = wanted,
-                                        .at_most = at_most,
-                                        .holds = at_most ? found <= wanted : found >= wanted,
-                                        .at = lab_report_text(report, "%s", label)};
+    goal.holds = goal.cells > 0 &&
+                 (goal.at_most ? goal.found <= goal.wanted : goal.found >= goal.wanted);
+    goal.at = lab_report_text(report, "%s", label);
+    goals[j->goal_count++] = goal;
     return true;
 }
 
 static bool least(lab_standing *j, lab_report *report, const char *text, double found,
                   double wanted, const lab_report_timing *at, lab_message *why) {
-    return add_goal(j, report, text, found, wanted, false, at, why);
+    const lab_goal goal = {.text = text, .found = found, .wanted = wanted, .cells = 1};
+    return lab_standing_add(j, report, goal, at, why);
 }
 
 /* ---------------------------------------------------------------------------- flash */
@@ -253,7 +256,7 @@ static bool judge_mask(lab_standing *j, lab_report *report, lab_message *why) {
         lab_message ignored;
         lab_report_pair pair;
         if (!t->ours || !lab_standing_counts(j, t) || t->samples.count == 0 ||
-            !lab_spec_parse(&spec, t->problem, &ignored) ||
+            strcmp(t->timer, "cpu") != 0 || !lab_spec_parse(&spec, t->problem, &ignored) ||
             spec.problem.causal == ATT_CAUSAL_NONE || spec.problem.seq_q < 2048)
             continue;
         const size_t full = without_mask(report, t);
@@ -266,8 +269,12 @@ static bool judge_mask(lab_standing *j, lab_report *report, lab_message *why) {
             at = t;
         }
     }
-    return !at || add_goal(j, report, "causal over full time at S >= 2048, worst", most, 0.6,
-                           true, at, why);
+    const lab_goal goal = {.text = "causal over full time at S >= 2048, worst",
+                           .found = most,
+                           .wanted = 0.6,
+                           .at_most = true,
+                           .cells = 1};
+    return !at || lab_standing_add(j, report, goal, at, why);
 }
 
 static bool judge_cpu(lab_standing *j, lab_report *report, lab_message *why) {
@@ -311,7 +318,7 @@ bool lab_standing_of(lab_standing *out, lab_report *report, unsigned goals, lab_
     const bool ok = (!(goals & LAB_GOALS_FLASH) || judge_flash(out, report, why)) &&
                     (!(goals & LAB_GOALS_HOPPER) || judge_hopper(out, report, why)) &&
                     (!(goals & LAB_GOALS_CPU) || judge_cpu(out, report, why)) &&
-                    lab_standing_sweep(out, why);
+                    lab_standing_rows(out, report, goals, why) && lab_standing_sweep(out, why);
     if (!ok)
         lab_standing_free(out);
     return ok;
@@ -325,7 +332,7 @@ void lab_standing_free(lab_standing *j) {
 
 bool lab_standing_holds(const lab_standing *j) {
     for (size_t i = 0; i < j->goal_count; i++)
-        if (!j->goals[i].holds)
+        if (!j->goals[i].holds && j->goals[i].cells > 0)
             return false;
     return j->cliff_count == 0 && j->wrong == 0;
 }

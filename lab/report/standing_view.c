@@ -142,8 +142,15 @@ void lab_standing_lines(FILE *out, const lab_standing *j) {
         put_outcome(out, false, "%zu answers of attest were wrong or refused: ", j->wrong);
     for (size_t i = 0; i < j->goal_count; i++) {
         const lab_goal *g = &j->goals[i];
-        put_outcome(out, g->holds, "%s: %.3f (must be at %s %.2f)%s%s: ", g->text, g->found,
-                    g->at_most ? "most" : "least", g->wanted, *g->at ? ", " : "", g->at);
+        char aim[32] = "";
+        if (g->cells == 0) {
+            fprintf(out, "%s: not measured\n", g->text);
+            continue;
+        }
+        if (g->aim > 0.0)
+            snprintf(aim, sizeof aim, ", aim %.2f", g->aim);
+        put_outcome(out, g->holds, "%s: %.3f (must be at %s %.2f%s)%s%s: ", g->text, g->found,
+                    g->at_most ? "most" : "least", g->wanted, aim, *g->at ? ", " : "", g->at);
     }
     if (j->swept)
         put_outcome(out, j->cliff_count == 0,
@@ -191,6 +198,8 @@ json_t *lab_json_standing(const lab_standing *j) {
             json_array_append_new(rows, row_object(j->report, i));
     for (size_t i = 0; i < j->goal_count; i++) {
         const lab_goal *g = &j->goals[i];
+        if (g->cells == 0)
+            continue;
         json_array_append_new(
             goals, json_pack("{s:s, s:o, s:o, s:b, s:b, s:s}", "goal", g->text, "found",
                              lab_json_number(g->found), "wanted", lab_json_number(g->wanted),

@@ -6,7 +6,7 @@ source "$(dirname "$0")/common.sh"
 evidence=$root/evidence
 
 expect 'no file' 2 err='expected a file of results' -- judge
-expect 'an unknown goal' 2 err="--goals: 'best' is not among flash, hopper, cpu and none" -- judge x --goals best
+expect 'an unknown goal' 2 err="--goals: 'best' is not among flash hopper cpu features" -- judge x --goals best
 expect 'a file that is not there' 2 err='nowhere.json: No such file' -- judge nowhere.json
 
 # Evidence of the scripts before attest.bench, with goals by device.

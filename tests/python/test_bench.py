@@ -1,6 +1,7 @@
 """test_bench.py: attest.bench: problems, files that the program reads and judges; and a whole small run if PyTorch
 is installed."""
 
+import gzip
 import json
 import os
 import random
@@ -301,6 +302,91 @@ def test_kept_evidence_is_judged(files, arguments, status, text, capsys):
     kept = [str(ROOT / "evidence" / name) for name in files]
     assert bench.main(["--read", *kept, "--build", str(BUILD), *arguments]) == status
     assert text in capsys.readouterr().out
+
+
+# The sets of goals that kept files are held to, and those that they miss.
+KEPT_GOALS = [
+    ("features", ["h200/features.json.gz"], set()),
+    ("windows", ["h200/windows.json"], {"windows: worst time over that of the visible tiles"}),
+    ("lengths", ["h200/lengths.json"], {"unequal lengths, decode: worst cell against equal ones"}),
+    ("pages", ["h200/pages.json"], {"decode from pages: worst time over contiguous"}),
+    ("chunk", ["h200/chunk.json"], {"chunk: worst cell against the best of FA2, cuDNN, FA3"}),
+    ("few_heads", ["h200/few_heads.json"], {"few heads: worst cell against the best of FA2, cuDNN, FA3"}),
+    ("decode_sweep", ["h200/decode_sweep.json"], {"decode sweep: worst cell against the best rival",
+                                                  "decode sweep: more than 64 MB: least share of 4.6 TB/s"}),
+    ("backward", ["h200/backward.json", "h200/backward_dims.json"], {
+        "backward: geometric mean against FA3's fastest mode", "backward: worst cell against FA3's fastest mode",
+        "backward: geometric mean against FA3, deterministic", "backward: worst cell against FA3, deterministic",
+        "backward: worst cell against cuDNN", "backward, GQA: worst cell against the best rival",
+        "backward, D = 96, 192, 256, 192/128: worst cell against cuDNN"}),
+    ("experts", ["h200/experts.json"], {"Qwen3, 1 token, us", "gpt-oss, 1 token, us", "DeepSeek-V3, 1 token, us"}),
+    ("parallel", ["h200/parallel.json"], {"ring of 4: worst sum of parts and merges over one call",
+                                          "ring of 8: worst sum of parts and merges over one call"}),
+    ("cpu_backward", ["epyc-avx512_bf16/cpu_backward.json"], {"backward, float32: worst cell against PyTorch"}),
+    ("cpu_experts", ["epyc-avx512_bf16/cpu_experts.json"], set())]
+
+
+def judged_copy(folder, kept, goals, slower=1.0):
+    """What the program says about copies of kept files in which attest takes that many times as long."""
+    folder.mkdir(exist_ok=True)
+    copies = []
+    for name in kept:
+        path = ROOT / "evidence" / name
+        made = json.loads(gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_text())
+        for result in made["results"]:
+            if result["rival"] == "attest" and result["timed"]:
+                result["samples_ns"] = [slower * each for each in result["samples_ns"]]
+                for derived in ("median_ns", "low_ns", "high_ns", "spread_percent", "gflops"):
+                    result.pop(derived, None)
+        copies.append(folder / path.name.replace(".gz", ""))
+        copies[-1].write_text(json.dumps(made))
+    said = program("judge", *copies, "--goals", goals, "--json", folder / "judged.json")
+    assert said.returncode in (0, 1), said.stderr
+    found = json.loads((folder / "judged.json").read_text())["standing"]["goals"]
+    return said, {goal["goal"] for goal in found}, {goal["goal"] for goal in found if not goal["holds"]}
+
+
+@pytest.mark.parametrize("goals, kept, missed", KEPT_GOALS, ids=[each[0] for each in KEPT_GOALS])
+def test_kept_evidence_holds_what_it_held(goals, kept, missed, tmp_path):
+    """A goal that holds today is missed once the evidence is worse."""
+    said, found, misses = judged_copy(tmp_path / "now", kept, goals)
+    assert misses == missed and said.returncode == bool(missed)
+    page = (ROOT / "docs/goals.md").read_text()
+    assert all(f"| {goal} | " in page for goal in found)
+    said, again, misses = judged_copy(tmp_path / "slower", kept, goals, 6.0)
+    assert said.returncode == 1 and misses == again == found
+
+
+def test_sets_of_goals_are_the_programs_own(tmp_path):
+    refused = program("judge", tmp_path / "none.json", "--goals", "best").stderr
+    assert f"is not among {' '.join(laboratory.GOALS)}" in refused
+    write(tmp_path / "a.json")
+    for name in laboratory.GOALS:
+        assert program("judge", tmp_path / "a.json", "--goals", name).returncode in (0, 1)
+
+
+def test_a_feature_is_held_to_its_factor(judged):
+    """To plain, to the time in which a bias can be read, and to the tiles that a mask leaves."""
+    def goal(made, of):
+        holds, text, found = judged([made], "features")
+        assert holds == goals_of(found)[of][1] and "not measured" in text  # the others of the set
+        return goals_of(found)[of][0]
+
+    rows = problems.gpu_rows(["features"])
+
+    def row(feature, causal):
+        return next(each for each in rows if each.problem.feature == feature and each.problem.causal == causal and each.problem.b == 4)
+
+    assert goal(timed(row("softcap", True), attest=13.0, plain=10.0, spread=0.0), "softcap, causal: worst time over plain") == 1.3
+    assert goal(timed(row("alibi", False), attest=13.0, plain=10.0, spread=0.0), "ALiBi, full: worst time over plain") == 1.3
+    bias, of = row("bias", False), "bias: worst time over plain or the bias's bytes"
+    bytes_us = 2 * 16 * 8192**2 / 4.6e6
+    assert goal(timed(bias, attest=1300.0, plain=1000.0, spread=0.0), of) == 1.3
+    assert goal(timed(bias, attest=1.4 * bytes_us, plain=0.5 * bytes_us, spread=0.0), of) == 1.4
+    documents, of = row("documents", False), "masks of intervals: worst time over that of the visible tiles"
+    share = documents.problem.fields["visible_tiles"]
+    assert share == pytest.approx(372 / 2080)  # eight documents of 1, 3 ... 15 tiles
+    assert goal(timed(documents, attest=1100.0 * share, plain=1000.0, spread=0.0), of) == 1.1
 
 
 def test_usage(capsys, tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import time
 from typing import List, Optional
 
 from . import __doc__ as about
-from . import problems
+from . import laboratory, problems
 
 WRITE_SECONDS = 2.0  # interval between writes of the file
 MODES = {"turns": "warm", "sustained": "sustained", "burst": "burst"}
@@ -42,7 +42,8 @@ def _parser() -> argparse.ArgumentParser:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda where PyTorch finds one")
     parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls", "training")),
-                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, decode_sweep, chunk, few_heads, pages, features, windows, lengths, experts, sweep (default forward,seed,decode), "
+                        help="of a GPU: forward, fp16, gqa, dims, seed, decode, decode_sweep, chunk, few_heads, pages, features, features_fp16, patterns, bias, combinations, masks, masks_inf, masks_min, float32, windows, lengths, experts, sweep "
+                        "(default forward,seed,decode), "
                         "and gradients: backward, backward_fp16, backward_gqa, backward_dims, backward_seed; on a CPU: backward, features, experts; "
                         "on either: parallel_4, parallel_8, the parts and merges of a ring of so many ranks beside one call; "
                         "calls, what a call costs the host; training, training steps of models of "
@@ -64,9 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, help="least samples of each (GPU 15, CPU 5)")
     parser.add_argument("--budget", type=float, help="seconds that rows may go on once they have them (GPU 0, CPU 1)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--goals", type=_words(("flash", "hopper", "cpu", "none")),
-                        help="what to be held to, as attest judge has it (flash, cpu; hopper: the best of cuDNN, "
-                        "FlashAttention-2 and -3 that is in the run)")
+    parser.add_argument("--goals", type=_words(laboratory.GOALS), help="what to be held to, as attest judge has it: flash, cpu, hopper (the best of cuDNN, "
+                        "FlashAttention-2 and -3 that is in the run), names of groups, all or none")
     parser.add_argument("--build", default="build",
                         help="folder with the programs attest (else the one on the path), cpu_peaks and call_cost")
     parser.add_argument("--json", metavar="FILE", help="keep every sample; rewritten as rows are done")
@@ -162,7 +162,7 @@ def _fill_defaults(options) -> None:
 
 def _judge(options, program: str, files: List[str]) -> int:
     """Judge the samples with the program `attest`; and draw the plot."""
-    from . import laboratory, plot
+    from . import plot
 
     print()
     status, judged = laboratory.judge(program, files, options.goals)
@@ -176,8 +176,6 @@ def _judge(options, program: str, files: List[str]) -> int:
 
 
 def _run(options) -> int:
-    from . import laboratory
-
     program = laboratory.find(options.build)  # before hours of samples that nothing could judge
     if options.read:
         return _judge(options, program, options.read)

@@ -24,6 +24,10 @@ def find(build: str) -> str:
     return found
 
 
+GOALS = ("flash", "hopper", "cpu", "features", "bias", "masks", "windows", "lengths", "pages", "chunk", "few_heads", "decode_sweep",
+         "backward", "experts", "parallel", "float32", "cpu_backward", "cpu_experts", "all", "none")  # sets that `attest judge` knows
+
+
 def judge(program: str, files: Sequence[str], goals: Optional[List[str]]) -> tuple:
     """(exit status, result): prints the table, verdicts, cliffs and goals; the result is None if the program refuses
     the files."""
