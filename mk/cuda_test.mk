@@ -37,5 +37,5 @@ $(BUILD)/libsupport.a: | $(FAKE_LIBS)
     $(BUILD)/obj/tests/fake_cuda/fake_cublas.d $(BUILD)/obj/tests/fake_cuda/fake_nvml.d
 
 .PHONY: test-cuda-build
-test-cuda-build:
-	@NVCC='$(NVCC)' CC='$(CC)' tests/cuda_build.sh
+test-cuda-build: $(BUILD)/libattest.so.$(VERSION)
+	@NVCC='$(NVCC)' CC='$(CC)' STRIP='$(STRIP)' LIBRARY='$<' tests/cuda_build.sh

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# cuda_build.sh: the driver's functions have the signatures of its headers, and the build of kernels compiles what
-# changed and nothing else. Needs nvcc, and says so if it is missing.
+# cuda_build.sh: the driver's functions have the signatures of its headers, the build of kernels compiles what changed
+# and nothing else, and the library with all kernels is small enough. Needs nvcc, and says so if it is missing.
 #
-# `make test-cuda-build` sets NVCC and CC.
+# `make test-cuda-build` sets NVCC, CC, STRIP, and LIBRARY, which was built with that nvcc.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-: "${NVCC:=}" "${CC:=cc}"
+: "${NVCC:=}" "${CC:=cc}" "${STRIP:=strip}"
+bytes_most=20000000 # of the library without symbols, as it is installed
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -110,6 +111,13 @@ check_build() {
         fail "the code of a kernel depends on where it was built"
 }
 
+check_size() { # check_size LIBRARY
+    local bytes
+    "$STRIP" --strip-unneeded -o "$scratch/library" "$1"
+    bytes=$(stat -c %s "$scratch/library")
+    ((bytes < bytes_most)) || fail "$1 has $bytes bytes without symbols; at most $bytes_most are allowed"
+}
+
 if [[ -z $NVCC ]]; then
     echo 'skipped: no nvcc, so no kernels are compiled here'
     exit 0
@@ -121,4 +129,5 @@ else
     echo "skipped: no cudaTypedefs.h beside nvcc to check signatures by"
 fi
 check_build
-echo "cuda_build: signatures, incremental builds and digests hold"
+check_size "$LIBRARY"
+echo "cuda_build: signatures, incremental builds, digests and the size of the library hold"
