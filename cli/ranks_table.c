@@ -16,8 +16,10 @@ bool cli_ranks_asked_well(const cli_options *o, const lab_spec *specs, size_t co
                                "such as 450,5");
     for (size_t i = 0; o->rank_count && i < count; i++) {
         const att_problem *p = &specs[i].problem;
-        if (!lab_plan_takes(&specs[i]))
-            return cli_complain(o, "--ranks: only forward attention can be split over ranks");
+        if (specs[i].operation != &lab_operation_attention &&
+            specs[i].operation != &lab_operation_backward)
+            return cli_complain(o, "--ranks: only attention and its backward pass can be "
+                                   "split over ranks");
         if (p->seq_q < 1 || p->seq_k < 1 || p->batch < 1)
             return cli_complain(o, "--ranks: a problem without rows or keys cannot be split");
     }
@@ -55,7 +57,8 @@ json_t *cli_plan_put_ranks(FILE *text, const cli_options *o, const lab_spec *spe
     char time[32];
     for (size_t i = 0; i < o->rank_count; i++) {
         lab_ranks_plan plan;
-        lab_ranks_plan_make(&plan, &spec->problem, o->ranks[i], whole, &o->link, memory);
+        lab_ranks_plan_make(&plan, &spec->problem, o->ranks[i], whole, &o->link, memory,
+                            spec->operation == &lab_operation_backward);
         fprintf(text, "\n%d ranks   one would take %s; a link of %.4g GB/s and %.4g us\n",
                 plan.ranks, cli_microseconds(time, sizeof time, whole),
                 o->link.bytes_per_second / 1e9, o->link.latency * 1e6);

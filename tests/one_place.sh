@@ -29,6 +29,7 @@ lab/report/report_cards.c
 lab/report/report_page_summary.c
 lab/report/report_rates.c
 cli/help.c
+cli/ranks_table.c
 cli/verbs.c
 "
 # The name of a source is in a row that the digests of the CPU engines bind, and a function could not be; the digest of an

@@ -9,22 +9,25 @@
 /* Seconds of launch overhead per call. */
 static const double call_start = 5e-6;
 
-/* Bytes of the whole problem. */
+/* Bytes of the whole problem: what travels and, in float32, the gradients of K and V (0 in the
+ * forward pass), and what a rank adds up after each step. */
 typedef struct sizes {
-    double q, kv, o, o_float;
+    double q, kv, o, d_kv, sums;
 } sizes;
 
 static double element(att_dtype dtype) {
     return dtype == ATT_F32 ? 4.0 : 2.0;
 }
 
-static sizes sizes_of(const att_problem *p) {
+static sizes sizes_of(const att_problem *p, bool gradients) {
     const double rows = (double)p->batch * (double)p->seq_q * (double)p->heads_q;
     const double keys = (double)p->batch * (double)p->seq_k * (double)p->heads_kv;
+    const double d_kv = gradients ? keys * (double)(p->d_qk + p->d_v) * 4.0 : 0.0;
     return (sizes){.q = rows * (double)p->d_qk * element(p->dtype),
                    .kv = keys * (double)(p->d_qk + p->d_v) * element(p->dtype),
                    .o = rows * (double)p->d_v * element(p->dtype_o),
-                   .o_float = rows * (double)p->d_v * 4.0};
+                   .d_kv = d_kv,
+                   .sums = rows * (double)(gradients ? p->d_qk : p->d_v) * 4.0 + d_kv};
 }
 
 static double message(const lab_link *link, double bytes) {
@@ -41,22 +44,24 @@ typedef struct job {
 /* Seconds to add a partial result of 1/ranks of the rows to the sum: both are read, the sum is
  * written. */
 static double merge(const job *j, double ranks) {
-    return j->memory > 0.0 ? 3.0 * j->bytes.o_float / ranks / j->memory : 0.0;
+    return j->memory > 0.0 ? 3.0 * j->bytes.sums / ranks / j->memory : 0.0;
 }
 
-/* A rank's share of K and V in a group of `heads` ranks; ranks share a head if there are fewer
- * heads. */
-static double kv_of_group(const job *j, int heads) {
-    return j->bytes.kv * ceil((double)j->p->heads_kv / heads) / (double)j->p->heads_kv;
+/* The part of the heads of K and V that a rank has in a group of `heads` ranks; ranks share a
+ * head if there are fewer heads. */
+static double heads_of_group(const job *j, int heads) {
+    return ceil((double)j->p->heads_kv / heads) / (double)j->p->heads_kv;
 }
 
 /* The exchange of q, k and v before, and of O after, in groups of `heads` ranks that hold
- * 1/ring of the rows together. */
+ * 1/ring of the rows together. In the backward pass d_o comes before and as many gradients go
+ * back after. */
 static double exchanges(const job *j, int ring, int heads) {
     if (heads == 1)
         return 0.0;
     const double others = (heads - 1.0) / heads, ranks = (double)ring * heads;
-    const double in = (j->bytes.q / ranks + kv_of_group(j, heads) / ring) * others;
+    const double in =
+        (j->bytes.q / ranks + j->bytes.kv * heads_of_group(j, heads) / ring) * others;
     return message(j->link, in) + message(j->link, j->bytes.o / ranks * others);
 }
 
@@ -75,13 +80,15 @@ static bool can_share(const att_problem *p, int ranks) {
     return p->heads_q % ranks == 0 && (p->heads_kv % ranks == 0 || ranks % p->heads_kv == 0);
 }
 
-/* `together`: all messages of the ring at once instead of one per step. */
+/* `together`: all messages of the ring at once instead of one per step. The gradients of a step's
+ * keys go back while the next step is computed. */
 static void time_way(lab_way_time *t, const job *j, int ring, int heads, bool together) {
     const double ranks = (double)ring * heads;
     const double steps = steps_of(j->p, ring);
     const double step = j->whole / (ranks * (steps + 1.0)) + call_start;
     const double later = step + merge(j, ranks);
-    const double shard = kv_of_group(j, heads) / ring;
+    const double part = heads_of_group(j, heads) / ring, shard = j->bytes.kv * part;
+    const double back = j->bytes.d_kv > 0.0 ? message(j->link, j->bytes.d_kv * part) : 0.0;
     t->possible = true;
     t->ring = ring;
     t->heads = heads;
@@ -89,13 +96,13 @@ static void time_way(lab_way_time *t, const job *j, int ring, int heads, bool to
     double ring_send = 0.0, ring_seconds = t->compute;
     if (steps > 0.0 && together) {
         ring_send = message(j->link, steps * shard);
-        ring_seconds = fmax(step, ring_send) + steps * later;
+        ring_seconds = fmax(step, ring_send) + later + (steps - 1.0) * fmax(later, back) + back;
     } else if (steps > 0.0) {
         ring_send = steps * message(j->link, shard);
         ring_seconds = fmax(step, message(j->link, shard)) + later +
-                       (steps - 1.0) * fmax(later, message(j->link, shard));
+                       (steps - 1.0) * fmax(later, message(j->link, shard) + back) + back;
     }
-    t->send = exchanges(j, ring, heads) + ring_send;
+    t->send = exchanges(j, ring, heads) + ring_send + steps * back;
     t->seconds = exchanges(j, ring, heads) + ring_seconds;
 }
 
@@ -119,8 +126,8 @@ static void time_both(lab_way_time *best, const job *j, int ranks) {
 }
 
 void lab_ranks_plan_make(lab_ranks_plan *plan, const att_problem *p, int ranks, double whole,
-                         const lab_link *link, double memory) {
-    const job j = {p, link, sizes_of(p), whole, memory};
+                         const lab_link *link, double memory, bool gradients) {
+    const job j = {p, link, sizes_of(p, gradients), whole, memory};
     *plan = (lab_ranks_plan){.ranks = ranks, .whole = whole, .best = LAB_WAY_RING};
     time_way(&plan->ways[LAB_WAY_RING], &j, ranks, 1, false);
     time_way(&plan->ways[LAB_WAY_GATHER], &j, ranks, 1, true);

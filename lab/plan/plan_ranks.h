@@ -44,9 +44,11 @@ typedef struct lab_ranks_plan {
     lab_way best; /* among the possible ones; the ring always is */
 } lab_ranks_plan;
 
-/* `memory`: bytes per second for merging partial results; 0: merges are not counted. */
+/* `memory`: bytes per second for merging partial results; 0: merges are not counted. `gradients`:
+ * the backward pass, in which the gradients of K and V travel back in float32; `whole` is its
+ * time. */
 void lab_ranks_plan_make(lab_ranks_plan *plan, const att_problem *p, int ranks, double whole,
-                         const lab_link *link, double memory);
+                         const lab_link *link, double memory, bool gradients);
 
 /* "ring", "gather", "ulysses", "both". */
 const char *lab_way_name(lab_way way);

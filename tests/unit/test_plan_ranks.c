@@ -24,7 +24,7 @@ static void test_ring__computing_hides_sending(void **state) {
     (void)state;
     const att_problem p = problem();
     lab_ranks_plan plan;
-    lab_ranks_plan_make(&plan, &p, 4, 16.0, &link_of_tests, 0.0);
+    lab_ranks_plan_make(&plan, &p, 4, 16.0, &link_of_tests, 0.0, false);
     const lab_way_time *t = &plan.ways[LAB_WAY_RING];
     assert_true(t->possible);
     assert_int_equal(t->ring, 4);
@@ -40,7 +40,7 @@ static void test_ring__slow_link__sending_is_what_takes_time(void **state) {
     const lab_link slow = {.bytes_per_second = 262144.0,
                            .latency = 0.0}; /* a shard per second */
     lab_ranks_plan plan;
-    lab_ranks_plan_make(&plan, &p, 4, 0.16, &slow, 0.0);
+    lab_ranks_plan_make(&plan, &p, 4, 0.16, &slow, 0.0, false);
     const double step = 0.01 + 5e-6;
     assert_is(plan.ways[LAB_WAY_RING].seconds, 3.0 + step);
     assert_is(plan.ways[LAB_WAY_GATHER].seconds, 3.0 + 3 * step);
@@ -50,19 +50,40 @@ static void test_merges__cost_the_memory_of_float32(void **state) {
     (void)state;
     const att_problem p = problem();
     lab_ranks_plan with, without;
-    lab_ranks_plan_make(&without, &p, 2, 16.0, &link_of_tests, 0.0);
-    lab_ranks_plan_make(&with, &p, 2, 16.0, &link_of_tests, 1e6);
+    lab_ranks_plan_make(&without, &p, 2, 16.0, &link_of_tests, 0.0, false);
+    lab_ranks_plan_make(&with, &p, 2, 16.0, &link_of_tests, 1e6, false);
     /* half of 2 MiB of O in float32, three times past memory, once */
     assert_is(with.ways[LAB_WAY_RING].compute - without.ways[LAB_WAY_RING].compute,
               3.0 * 1048576 / 1e6);
     assert_is(with.ways[LAB_WAY_ULYSSES].compute, without.ways[LAB_WAY_ULYSSES].compute);
 }
 
+static void test_backward__gradients_travel_back(void **state) {
+    (void)state;
+    const att_problem p = problem();
+    const lab_link slow = {.bytes_per_second = 262144.0, .latency = 0.0};
+    lab_ranks_plan plan;
+    lab_ranks_plan_make(&plan, &p, 4, 0.16, &slow, 0.0, true);
+    const double step = 0.01 + 5e-6;
+    /* a shard of K and V takes a second, its gradients in float32 two */
+    assert_is(plan.ways[LAB_WAY_RING].send, 3 * (1.0 + 2.0));
+    assert_is(plan.ways[LAB_WAY_RING].seconds, 1.0 + step + 2 * (1.0 + 2.0) + 2.0);
+    assert_is(plan.ways[LAB_WAY_GATHER].seconds, 3.0 + step + 2 * 2.0 + 2.0);
+    lab_ranks_plan with, forward;
+    lab_ranks_plan_make(&with, &p, 2, 16.0, &link_of_tests, 1e6, true);
+    lab_ranks_plan_make(&plan, &p, 2, 16.0, &link_of_tests, 0.0, true);
+    lab_ranks_plan_make(&forward, &p, 2, 16.0, &link_of_tests, 0.0, false);
+    /* half of 2 MiB of d_q and of 2 MiB of d_k and d_v, three times past memory, once */
+    assert_is(with.ways[LAB_WAY_RING].compute - plan.ways[LAB_WAY_RING].compute,
+              3.0 * 2097152 / 1e6);
+    assert_is(plan.ways[LAB_WAY_ULYSSES].send, forward.ways[LAB_WAY_ULYSSES].send);
+}
+
 static void test_ulysses__two_exchanges(void **state) {
     (void)state;
     const att_problem p = problem();
     lab_ranks_plan plan;
-    lab_ranks_plan_make(&plan, &p, 2, 16.0, &link_of_tests, 0.0);
+    lab_ranks_plan_make(&plan, &p, 2, 16.0, &link_of_tests, 0.0, false);
     const lab_way_time *t = &plan.ways[LAB_WAY_ULYSSES];
     assert_is(t->compute, 8.0 + 5e-6);
     /* in: a quarter of q, and half of two heads of k and v; out: a quarter of o */
@@ -74,7 +95,7 @@ static void test_ulysses__heads_that_do_not_divide__why(void **state) {
     (void)state;
     const att_problem p = problem();
     lab_ranks_plan plan;
-    lab_ranks_plan_make(&plan, &p, 3, 16.0, &link_of_tests, 0.0);
+    lab_ranks_plan_make(&plan, &p, 3, 16.0, &link_of_tests, 0.0, false);
     assert_false(plan.ways[LAB_WAY_ULYSSES].possible);
     assert_string_equal(plan.ways[LAB_WAY_ULYSSES].why,
                         "8 heads cannot be divided evenly among 3 ranks");
@@ -87,12 +108,12 @@ static void test_ulysses__heads_of_k_that_do_not_fit__why(void **state) {
     att_problem p;
     att_problem_init(&p, 1, 12, 3, 1024, 1024, 64, 64, ATT_BF16);
     lab_ranks_plan plan;
-    lab_ranks_plan_make(&plan, &p, 4, 16.0, &link_of_tests, 0.0);
+    lab_ranks_plan_make(&plan, &p, 4, 16.0, &link_of_tests, 0.0, false);
     assert_false(plan.ways[LAB_WAY_ULYSSES].possible);
     assert_string_equal(plan.ways[LAB_WAY_ULYSSES].why,
                         "3 heads of k and v cannot be shared by 4 ranks");
     assert_false(plan.ways[LAB_WAY_BOTH].possible);
-    lab_ranks_plan_make(&plan, &p, 6, 16.0, &link_of_tests, 0.0);
+    lab_ranks_plan_make(&plan, &p, 6, 16.0, &link_of_tests, 0.0, false);
     assert_true(plan.ways[LAB_WAY_ULYSSES].possible); /* two ranks to each head of k */
     assert_int_equal(plan.ways[LAB_WAY_BOTH].heads, 3);
 }
@@ -103,16 +124,16 @@ static void test_window__only_neighbours_send(void **state) {
     p.causal = ATT_CAUSAL_TOP_LEFT;
     p.window_left = 300; /* shards of 256: two before the own one */
     lab_ranks_plan plan;
-    lab_ranks_plan_make(&plan, &p, 4, 12.0, &link_of_tests, 0.0);
+    lab_ranks_plan_make(&plan, &p, 4, 12.0, &link_of_tests, 0.0, false);
     assert_is(plan.ways[LAB_WAY_RING].compute, 3 * (1.0 + 5e-6));
     assert_is(plan.ways[LAB_WAY_RING].send, 2 * (1e-3 + 262144 / 1e9));
     assert_is(plan.ways[LAB_WAY_GATHER].send, 1e-3 + 2 * 262144 / 1e9);
     p.causal = ATT_CAUSAL_NONE;
     p.window_right = 10; /* and one after it */
-    lab_ranks_plan_make(&plan, &p, 8, 12.0, &link_of_tests, 0.0);
+    lab_ranks_plan_make(&plan, &p, 8, 12.0, &link_of_tests, 0.0, false);
     assert_is(plan.ways[LAB_WAY_RING].send, 4 * (1e-3 + 131072 / 1e9));
     p.window_left = p.window_right = 0;
-    lab_ranks_plan_make(&plan, &p, 8, 12.0, &link_of_tests, 0.0);
+    lab_ranks_plan_make(&plan, &p, 8, 12.0, &link_of_tests, 0.0, false);
     assert_true(plan.ways[LAB_WAY_RING].send == 0.0);
     assert_is(plan.ways[LAB_WAY_RING].seconds, 1.5 + 5e-6);
 }
@@ -122,7 +143,7 @@ static void test_both__best_of_the_groups_and_never_worse_than_any(void **state)
     const att_problem p = problem();
     for (int ranks = 4; ranks <= LAB_RANKS_MOST; ranks = ranks * 5 / 2) {
         lab_ranks_plan plan;
-        lab_ranks_plan_make(&plan, &p, ranks, 1.0, &link_of_tests, 1e12);
+        lab_ranks_plan_make(&plan, &p, ranks, 1.0, &link_of_tests, 1e12, false);
         const lab_way_time *t = &plan.ways[LAB_WAY_BOTH];
         for (int w = 0; w < LAB_WAY_COUNT; w++)
             assert_true(!plan.ways[w].possible ||
@@ -156,6 +177,7 @@ int main(void) {
         cmocka_unit_test(test_ring__computing_hides_sending),
         cmocka_unit_test(test_ring__slow_link__sending_is_what_takes_time),
         cmocka_unit_test(test_merges__cost_the_memory_of_float32),
+        cmocka_unit_test(test_backward__gradients_travel_back),
         cmocka_unit_test(test_ulysses__two_exchanges),
         cmocka_unit_test(test_ulysses__heads_that_do_not_divide__why),
         cmocka_unit_test(test_ulysses__heads_of_k_that_do_not_fit__why),
