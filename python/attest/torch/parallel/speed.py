@@ -6,9 +6,10 @@ Both compute the same causal attention alternately; the time of the group is tha
 on. Prints the times of every round and the ratio of their medians: above 1, the group is faster. Exits with 1 if
 --at-least is missed.
 
-With --predict it compares the model of `attest plan --ranks` with the group's time, for 2 and then for 4 processes: one
-thread computes the whole, two ranks exchange messages to measure their link, and the error of the prediction is
-printed.
+With --predict it compares the model of `attest plan --ranks` with the group's time, for 2 and then for 4 processes, for
+each way that the model says is possible: one thread computes the whole, two ranks exchange messages to measure their
+link, and the error of each prediction is printed. With --backward the prediction is that of both passes, which are
+2 : 5 in operations.
 """
 
 from __future__ import annotations
@@ -78,6 +79,22 @@ def _link(rank):
     return many / max(seconds - latency, 1e-9), latency
 
 
+def _groups_of(way, rank):
+    """How this rank calls parallel.attention() for one of the ways of `attest plan`."""
+    import torch.distributed as dist
+
+    if way["way"] != "both":
+        return {"method": way["way"]}
+    heads, ring, named = way["heads"], way["ring"], {}
+    for whose, lists in (("heads_group", [range(first * heads, (first + 1) * heads) for first in range(ring)]),
+                         ("group", [range(u, ring * heads, heads) for u in range(heads)])):
+        for ranks in lists:  # every rank makes every group
+            made = dist.new_group(list(ranks))
+            if rank in ranks:
+                named[whose] = made
+    return named
+
+
 def _rank(pipe, options, rank, path):
     import torch.distributed as dist
 
@@ -88,9 +105,12 @@ def _rank(pipe, options, rank, path):
     dist.init_process_group("gloo", store=dist.FileStore(path, options.processes), rank=rank, world_size=options.processes)
     cut = parallel.zigzag(options.rows, options.processes)
     given = _inputs(options, cut.rows_of(rank))
+    named = {}
     while (order := pipe.recv()):
+        if isinstance(order, dict):
+            named = _groups_of(order, rank)
         pipe.send(_link(rank) if order == "link" else
-                  _timed(lambda *x: parallel.attention(*x, cut, causal=True), given, options.backward, dist.barrier))
+                  _timed(lambda *x: parallel.attention(*x, cut, causal=True, **named), given, options.backward, dist.barrier))
     dist.destroy_process_group()
 
 
@@ -125,8 +145,6 @@ def _ask(pipes, order=True):
 def main(arguments=None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
-    if options.predict and options.backward:
-        parser.error("--predict: attest plan knows the forward pass alone")
     if options.predict and not shutil.which(options.predict):
         parser.error(f"--predict {options.predict}: there is no such program")
     os.environ.update(OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME=os.environ.get("GLOO_SOCKET_IFNAME", "lo"))
@@ -156,34 +174,63 @@ def _compare(options) -> int:
                 slowest = max(_ask(groups[name]))
                 if turn:
                     taken.append(slowest)
-        link = _ask(groups["group"], "link")[0] if options.predict else None
+        ways = []
+        if options.predict:
+            link = _ask(groups["group"], "link")[0]
+            ways = _predicted(options, statistics.median(seconds["whole"]), link)
+            for way in ways:
+                if way["way"] == "ring":
+                    way["measured"] = statistics.median(seconds["group"])
+                elif way["possible"]:
+                    taken = [max(_ask(groups["group"], order)) for order in [way] + [True] * options.rounds]
+                    way["measured"] = statistics.median(taken[1:])  # the first makes groups, plans and connections
         for pipe in pipes:
             pipe.send(False)
         for process in running:  # the next comparison must have the machine to itself
             process.join()
     missed = _report(options, seconds)
     if options.predict:
-        _report_prediction(options, seconds, link)
+        _report_prediction(options, seconds, link, ways)
     return missed
 
 
-def _predicted(options, whole, link):
-    """What `attest plan` predicts for the ring."""
+def _share(options) -> float:
+    """Processes per processor."""
+    return max(1.0, options.processes / len(os.sched_getaffinity(0)))
+
+
+def _plan(options, operation, whole, link):
+    """The ways of `attest plan`, whose time on one device is `whole`."""
     dtype = {"float32": "f32", "bfloat16": "bf16", "float16": "fp16"}[options.dtype]
-    command = [options.predict, "plan", f"b1h{options.heads}s{options.rows}d{options.d},{dtype},causal", "--ranks",
+    command = [options.predict, "plan", f"{operation}b1h{options.heads}s{options.rows}d{options.d},{dtype},causal", "--ranks",
                str(options.processes), "--link", f"{link[0] / 1e9:.6g},{link[1] * 1e6:.6g}", "--whole", f"{whole:.9g}", "--json", "-"]
     document = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    return document["results"][0]["ranks"][0]["ways"][0]["seconds"]
+    return document["results"][0]["ranks"][0]["ways"]
 
 
-def _report_prediction(options, seconds, link):
-    whole, measured = statistics.median(seconds["whole"]), statistics.median(seconds["group"])
-    share = max(1.0, options.processes / len(os.sched_getaffinity(0)))  # processes per processor
-    predicted = _predicted(options, whole * share, link)
+def _predicted(options, whole, link):
+    """What `attest plan` predicts for each way, of the passes that are timed."""
+    whole *= _share(options)
+    if not options.backward:
+        return _plan(options, "", whole, link)
+    ways = _plan(options, "", whole * 2 / 7, link)
+    for way, back in zip(ways, _plan(options, "backward:", whole * 5 / 7, link)):
+        if way["possible"]:
+            same = way["heads"] == back["heads"]  # the best groups of both may differ in size: they are not mixed
+            way.update({"seconds": way["seconds"] + back["seconds"]} if same else {"possible": False, "why": "each pass has groups of its own"})
+    return ways
+
+
+def _report_prediction(options, seconds, link, ways):
+    whole, share = statistics.median(seconds["whole"]), _share(options)
     print(f"one thread {whole:.3f} s{f', {share:g} processes to a processor' if share > 1 else ''}; the link {link[0] / 1e9:.2f} GB/s, "
           f"{link[1] * 1e6:.0f} us")
-    print(f"attest plan predicts {predicted:.3f} s for the ring; measured {measured:.3f} s: the error is "
-          f"{100 * (predicted / measured - 1):+.1f} %")
+    for way in ways:
+        if not way["possible"]:
+            print(f"{way['way']}: {way['why']}")
+            continue
+        print(f"attest plan predicts {way['seconds']:.3f} s for {way['way']}; measured {way['measured']:.3f} s: the error is "
+              f"{100 * (way['seconds'] / way['measured'] - 1):+.1f} %")
 
 
 def _report(options, seconds) -> int:
