@@ -91,10 +91,10 @@ static double value_of(const lab_standing *j, const lab_goal_row *row, size_t i)
 static bool is_about(const lab_standing *j, const lab_goal_row *row,
                      const lab_report_timing *t) {
     const bool cpu = (row->set & LAB_GOALS_OF_CPU) != 0;
-    return t->ours && t->samples.count > 0 && lab_standing_counts(j, t) &&
-           (strcmp(t->timer, "cpu") == 0) == cpu && among(t->group, row->groups) &&
+    return t->ours && t->samples.count > 0 && among(t->group, row->groups) &&
+           (strcmp(t->timer, "cpu") == 0) == cpu &&
            (!*row->with || has_one(t->problem, row->with)) &&
-           !has_one(t->problem, row->without);
+           !has_one(t->problem, row->without) && lab_standing_counts(j, t);
 }
 
 /* The goal of a row: what was found, over how many problems, and the worst of them. */
