@@ -324,10 +324,10 @@ bool lab_standing_of(lab_standing *out, lab_report *report, unsigned goals, lab_
     return ok;
 }
 
-void lab_standing_free(lab_standing *j) {
-    free(j->goals);
-    free(j->cliffs);
-    *j = (lab_standing){.report = NULL};
+void lab_standing_free(lab_standing *standing) {
+    free(standing->goals);
+    free(standing->cliffs);
+    *standing = (lab_standing){.report = NULL};
 }
 
 bool lab_standing_holds(const lab_standing *j) {
