@@ -26,7 +26,7 @@ lab/subject/saboteur_hands.h
 lab/measure/curve.c
 lab/evidence/audit.c
 lab/report/report_cards.c
-lab/report/report_page_summary.c
+lab/report/report_groups.c
 lab/report/report_rates.c
 cli/help.c
 cli/ranks_table.c

@@ -117,7 +117,7 @@ bool lab_report_as_it_should(const lab_report_saboteur *saboteur);
 /* The variant of an ablation with everything on, if timed; otherwise NULL. */
 const lab_report_variant *lab_report_all_on(const lab_report_ablation *ablation);
 
-/* "gradients" of "backward:b1h8s512d64". */
+/* What a problem computes, for readers: "gradients", "attention". */
 const char *lab_report_operation(const char *problem);
 
 /* What a group of problems is called, or one of its problems if the group has no name. */
