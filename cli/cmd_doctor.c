@@ -22,8 +22,8 @@ static void put_verdict(FILE *text, lab_level worst) {
     static const char *const verdicts[] = {
         [LAB_FINE] = "all is well",
         [LAB_WARN] = "attest works here; the warnings say what could be better",
-        [LAB_FAILED] = "a check failed: do not trust results before it is remedied",
-        [LAB_ABSENT] = "what was asked for is not on this machine",
+        [LAB_FAILED] = "a check failed: do not trust results until it is fixed",
+        [LAB_ABSENT] = "the requested device is not on this machine",
     };
     fprintf(text, "\n%s\n", verdicts[worst]);
 }

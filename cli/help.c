@@ -21,7 +21,7 @@ static const char shape_help[] =
     "  scale=X softcap=X alibi sinks bias[=TYPE[:bhqk]]   scores\n"
     "  varlen lens=A:B:.. lensk[=A:B:..] startsk[=A:B:..] paged=N   lengths and caches\n"
     "  lse layout=bshd|bhsd|packed    the log-sum-exp as an output; order of dimensions\n"
-    "Gradients, with those beside Q's, K's and V's:\n"
+    "Gradients of Q, K and V, and others on request:\n"
     "  backward:b2h8s512d64,bf16,causal,alibi,dalibi\n"
     "                                 grad=f32 dbias dsinks dalibi do=tiny|huge|zero\n"
     "Merging n partial results:\n"

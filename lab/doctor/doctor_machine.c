@@ -54,13 +54,13 @@ static void check_processor(lab_doctor *doctor) {
         lab_doctor_add(doctor, LAB_WARN, "processor",
                        "run 'attest certify --device cpu' here, then set "
                        "ATTEST_ALLOW_UNATTESTED=1",
-                       "%s: %s, but its kernels are unattested and off: plain C serves; %d "
+                       "%s: %s, but its kernels are unattested and off: plain C is used; %d "
                        "threads",
                        info.name, lab_isa_name(info.isa), (int)info.threads);
     else if (info.isa == ATT_ISA_PORTABLE && COULD_HAVE_AVX2)
-        lab_doctor_add(doctor, LAB_WARN, "processor",
-                       "a processor with AVX2 is many times faster",
-                       "%s: no AVX2, plain C serves; %d threads", info.name, (int)info.threads);
+        lab_doctor_add(
+            doctor, LAB_WARN, "processor", "a processor with AVX2 is many times faster",
+            "%s: no AVX2, plain C is used; %d threads", info.name, (int)info.threads);
     else
         lab_doctor_add(doctor, LAB_FINE, "processor", NULL, "%s: %s, %d thread%s", info.name,
                        lab_isa_name(info.isa), (int)info.threads, info.threads == 1 ? "" : "s");
@@ -128,7 +128,7 @@ static void check_driver(lab_doctor *doctor) {
             "install NVIDIA's driver, 525 or newer; in a container, pass the GPU through",
             "this machine has an NVIDIA GPU that cannot be used: %s", why);
     else
-        lab_doctor_add(doctor, LAB_FINE, "driver", NULL, "no GPU here, the CPU serves: %s",
+        lab_doctor_add(doctor, LAB_FINE, "driver", NULL, "no GPU here, the CPU is used: %s",
                        why);
 }
 
@@ -151,7 +151,7 @@ static void check_gpu(lab_doctor *doctor, int index) {
         const bool asked = doctor->device == ATT_DEVICE_CUDA && doctor->device_index == index;
         lab_doctor_add(doctor, asked ? LAB_ABSENT : LAB_WARN, what,
                        "a GPU needs compute capability 8.0 or newer (Ampere, Ada, Hopper ...); "
-                       "one that is lost comes back when its processes end",
+                       "a lost GPU recovers when its processes end",
                        "%s", att_last_error()->text);
         return;
     }
@@ -191,7 +191,7 @@ static void check_compiler(lab_doctor *doctor) {
     const char *why;
     if (att_jit_available(&why))
         lab_doctor_add(doctor, LAB_FINE, "nvrtc", NULL,
-                       "found: what is not built in can be compiled");
+                       "found: kernels that are not built in can be compiled");
     else
         lab_doctor_add(
             doctor, LAB_WARN, "nvrtc",

@@ -109,7 +109,7 @@ static bool judge_verify(reading *r, const lab_node *problem, const lab_spec *sp
     if (strcmp(outcome, "pass") != 0)
         return lab_node_fail(&place, "a problem did not pass", r->why);
     if (!(checked <= total && (checked > 0.0 || total == 0.0)))
-        return lab_node_fail(&rows, "no row was checked, or more than there are", r->why);
+        return lab_node_fail(&rows, "the number of checked rows is 0 or too large", r->why);
     const lab_outputs outputs = spec->operation->outputs(spec);
     for (int i = 0; i < outputs.count; i++)
         if (!judge_error(r, &verify, &outputs.list[i]))

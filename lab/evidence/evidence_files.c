@@ -44,7 +44,8 @@ static bool kernel_of(const char *file, char *kernel, size_t n) {
 static void read_exhibit(lab_exhibit *e, const lab_suite_set usual[2]) {
     e->sound = lab_attestation_read(&e->attestation, e->path, usual, &e->why);
     if (e->sound && strcmp(e->attestation.kernel, e->kernel) != 0)
-        e->sound = lab_fail(&e->why, "%s: kernel: is of %s", e->path, e->attestation.kernel);
+        e->sound =
+            lab_fail(&e->why, "%s: kernel: is that of %s", e->path, e->attestation.kernel);
     if (e->sound && strcmp(e->attestation.place, e->place) != 0)
         e->sound = lab_fail(&e->why, "%s: machine: %s belongs in the folder %s, not %s",
                             e->path, e->attestation.device, e->attestation.place, e->place);

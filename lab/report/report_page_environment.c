@@ -84,7 +84,7 @@ static void put_files(lab_page *page) {
     static const char *const headings[] = {"file", "schema", "SHA-256"};
     lab_markup(
         page->out,
-        "<h3>Files</h3>\n<p>This page says what these files say, and nothing else; their "
+        "<h3>Files</h3>\n<p>This page shows only what these files contain; their "
         "SHA-256 "
         "are those of the bytes that were read. An unsigned file shows that numbers agree with "
         "each other, not who measured them.</p>\n");

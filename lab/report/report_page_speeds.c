@@ -251,7 +251,7 @@ void lab_page_times(lab_page *page) {
         if (d.mark_count > 0) {
             if (!any) {
                 lab_page_open(page, "times", "Times");
-                lab_markup(page->out, "<p>What was timed without a rival beside it.</p>\n");
+                lab_markup(page->out, "<p>Problems that were timed without a rival.</p>\n");
             }
             any = true;
             time_figure(page, i, &d);

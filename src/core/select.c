@@ -159,7 +159,7 @@ static int explain_row(const att_kernel_row *row, const att_kernel_row *chosen,
     const bool estimated = compete(row, chosen) && estimate(row, limits, problem) >= 0.0;
     return snprintf(
         buf, n, "passed   %-*s serves it too, but %s\n", width, row->id,
-        estimated ? "is not expected to end sooner" : "stands below the chosen one");
+        estimated ? "is not expected to be faster" : "is listed after the chosen one");
 }
 
 void att_select_explain(const att_limits *limits, const att_operation *operation,

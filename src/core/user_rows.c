@@ -372,7 +372,7 @@ static bool is_scope_field(const char *name) {
 static att_status read_scope(reader *r, const char *name, const char *value) {
     r->field = name;
     if (!r->row)
-        return complain(r, "stands before the first [row]");
+        return complain(r, "comes before the first [row]");
     if (!r->base)
         return complain(r, "comes before base, which says what problems there are");
     const att_operation *operation = r->base->family->operation;
@@ -404,7 +404,7 @@ static att_status read_field(reader *r, char *line) {
             continue;
         r->field = fields[i].name;
         if (!r->row)
-            return complain(r, "stands before the first [row]");
+            return complain(r, "comes before the first [row]");
         if (r->seen[i])
             return complain(r, "is given twice");
         if (!*value)

@@ -48,8 +48,9 @@ static bool load(att_cuda_driver *cu, void *library) {
     get_proc_address get;
     SET_FUNCTION(get, dlsym(library, "cuGetProcAddress_v2"));
     if (!get) { /* introduced with the library calls in 12.0 */
-        snprintf(failure, sizeof failure,
-                 "the NVIDIA driver is older than CUDA 12.0 (driver 525), the oldest served");
+        snprintf(
+            failure, sizeof failure,
+            "the NVIDIA driver is older than CUDA 12.0 (driver 525), the oldest supported");
         return false;
     }
     const char *missing = fill(cu, get);

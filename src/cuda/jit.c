@@ -237,7 +237,7 @@ static att_status fail_with_log(const nvrtc *n, program p, const char *id) {
     while (error && error > log && error[-1] != '\n')
         error--;
     att_fail(ATT_E_UNSUPPORTED, "kernel", "%s does not compile: %s", id,
-             error ? error : (log && *log ? log : "the compiler says nothing"));
+             error ? error : (log && *log ? log : "the compiler gave no reason"));
     att_free(log);
     return ATT_E_UNSUPPORTED;
 }

@@ -46,6 +46,6 @@ expect 'invalid data' 2 err='do=small is none of: normal, tiny, huge, zero' -- r
 expect 'nothing after the prefix' 2 err="an empty modifier in 'backward:'" -- run backward:
 expect 'plan has tiles of attention alone' 2 err='tiles are planned for attention only, not for backward' -- plan backward:b1h1s4d8 --device h200
 expect 'the type rules out every kernel of a GPU' 3 out='dtype: is for f16, not f32: .*bwd_sm80' -- explain backward:b1h1s4d8,f32 --device h200
-check 'and it is the only reason' test "$(grep -c 'goes ahead' .out)" -eq 0
+check 'and it is the only reason' test "$(grep -c 'runs before' .out)" -eq 0
 expect 'a kernel of attention' 3 out='backward:b1h1s4d8' -- verify backward:b1h1s4d8 --kernel fwd_cpu_portable
 finish

@@ -134,7 +134,7 @@ rm "$file"
 expect 'a file that is gone fails' 1 out="^FAIL $place +decode_cpu_portable: missing" -- certify --check --evidence ev
 cp kept.json "$file"
 cp kept.json "$here/fwd_of_old.json"
-expect 'a file under another name' 1 out='fwd_of_old: stale: .*kernel: is of decode_cpu_portable' -- certify --check --evidence ev
+expect 'a file under another name' 1 out='fwd_of_old: stale: .*kernel: is that of decode_cpu_portable' -- certify --check --evidence ev
 rm "$here/fwd_of_old.json"
 
 # The same for a plug-in.

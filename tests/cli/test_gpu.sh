@@ -37,8 +37,8 @@ expect 'decode in two' 0 out='^chosen +decode_sm90_.* keys in 16 parts, workspac
 expect 'keys of new rows over a cache in parts' 0 out='^chosen +fwd_sm90_bf16_d128_split_.* grid 128 x .* keys in 8 parts, workspace [1-9]' -- \
     explain b1h32hkv8s64sk16384d128,bf16
 expect 'keys that are whole' 0 out='^chosen +fwd_sm90_.* keys in 1 part, workspace' -- explain b4h16s4096d128,bf16
-expect 'a tile that would end later' 0 out='^passed +fwd_sm90_.* serves it too, but is not expected to end sooner$' -- explain b4h16s4096d128,bf16
-expect 'a kernel further down' 0 out='^passed +fwd_sm80_.* serves it too, but stands below the chosen one$' -- explain b4h16s4096d128,bf16
+expect 'a tile that would end later' 0 out='^passed +fwd_sm90_.* serves it too, but is not expected to be faster$' -- explain b4h16s4096d128,bf16
+expect 'a kernel further down' 0 out='^passed +fwd_sm80_.* serves it too, but is listed after the chosen one$' -- explain b4h16s4096d128,bf16
 expect 'slow with leave' 0 out='^chosen +naive_sm80' -- explain b2h8s512d64,f32 --kernel naive_sm80 --allow-slow
 ATTEST_ALLOW_SLOW=1 expect 'leave by the environment' 0 out='^chosen +naive_sm80' -- explain b2h8s512d64,f32 --kernel naive_sm80
 expect 'one kernel' 0 out='^kernel +naive_sm80' -- run b1h2s64d64 --allow-slow --kernel naive_sm80

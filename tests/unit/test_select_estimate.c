@@ -207,8 +207,8 @@ static void test_estimate__explained__who_was_compared(void **state) {
     const att_problem p = problem(1, 8, 128, 500, 128, 128, ATT_BF16);
     char text[ATT_EXPLAIN_MAX];
     att_select_explain(&limits, &att_operation_attention, &p, "so", text, sizeof text);
-    static const char *const sooner = "serves it too, but is not expected to end sooner",
-                             *const below = "serves it too, but stands below the chosen one";
+    static const char *const sooner = "serves it too, but is not expected to be faster",
+                             *const below = "serves it too, but is listed after the chosen one";
     assert_line(text, "chosen", "fwd_sm90_small_bf16_d128_m64n64s2w8", "so");
     assert_line(text, "passed", "fwd_sm90_bf16_d128_m128n128s2", sooner);
     assert_line(text, "passed", "fwd_sm90_bf16_d128_m192n80s3", sooner);

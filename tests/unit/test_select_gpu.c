@@ -470,7 +470,7 @@ static void test_hopper__features_compiled_in__exactly_these(void **state) {
     p.bias.row = INT64_MAX; /* in bytes past int64 */
     refused_by(&limits, &p, bias, "bias", "too large");
     p.bias = (att_strides){0, 0, 3000 * 8, 8};
-    refused_by(&limits, &p, bias, "bias", "side by side");
+    refused_by(&limits, &p, bias, "bias", "contiguous keys");
     p.bias = (att_strides){0, 0, 3000, 1};
     p.bias_dtype = ATT_F32;
     refused_by(&limits, &p, bias, "bias", "type of Q");
@@ -523,7 +523,7 @@ static void assert_sooner(const att_limits *limits, const att_problem *p,
     snprintf(line, sizeof line, "chosen   %-32s so\n", row->id);
     assert_non_null(strstr(text, line));
     snprintf(line, sizeof line,
-             "passed   %-32s serves it too, but is not expected to end sooner\n", other->id);
+             "passed   %-32s serves it too, but is not expected to be faster\n", other->id);
     if (!strstr(text, line))
         fail_msg("no line \"%s\" in\n%s", line, text);
 }

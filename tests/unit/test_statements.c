@@ -246,7 +246,7 @@ static void test_tampered__files__fail_with_the_field(void **state) {
     json_array_clear(json_object_get(s, "subject"));
     expect_standing(s, LAB_STALE, true, "not among the subjects");
 
-    expect_standing(statement_of("fwd_cpu_avx2"), LAB_STALE, true, "is of fwd_cpu_avx2");
+    expect_standing(statement_of("fwd_cpu_avx2"), LAB_STALE, true, "is that of fwd_cpu_avx2");
 
     expect_standing(json_array(), LAB_STALE, true, "_type");
     write_evidence(PLACE "/attestations/fwd_cpu_portable.json", "{\"_type\": ");

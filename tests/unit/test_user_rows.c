@@ -85,7 +85,7 @@ static void test_rows__bad_text__file_line_and_field(void **state) {
         {"", NULL},
         {"attest-rows 2\n", ":1: a rows file begins with the line 'attest-rows 1'"},
         {"[row]\n", ":1: a rows file begins"},
-        {HEAD "tile = m64n64s2w4\n", ":2: tile: stands before the first [row]"},
+        {HEAD "tile = m64n64s2w4\n", ":2: tile: comes before the first [row]"},
         {HEAD "row\n", ":2: 'row' is neither [row] nor NAME = VALUE"},
         {HEAD "[row]\ncolour = red\n", ":3: there is no field 'colour'"},
         {HEAD "[row]\nid = user_a\nid = user_b\n", ":4: id: is given twice"},
@@ -137,7 +137,7 @@ static void test_rows__bad_text__file_line_and_field(void **state) {
         {HEAD BASED "causal = yes\n", ":4: causal: 'yes' is none of"},
         {HEAD "[row]\nbatch = 4\n", ":3: batch: comes before base"},
         {HEAD "[row]\ncausal = none\n", ":3: causal: comes before base"},
-        {HEAD "batch = 4\n", ":2: batch: stands before the first [row]"},
+        {HEAD "batch = 4\n", ":2: batch: comes before the first [row]"},
         {HEAD BASED "batch = 4\nbatch = 4\n", ":5: batch: is given twice"},
         {HEAD BASED "causal = none\ncausal = none\n", ":5: causal: is given twice"},
         {HEAD BASED "seq_k =\n", ":4: seq_k: has no value"},
@@ -306,7 +306,8 @@ static void test_scope__its_problem__never_outranked(void **state) {
         char text[ATT_EXPLAIN_MAX], line[160];
         att_select_explain(&limits, &att_operation_attention, &p, "so", text, sizeof text);
         snprintf(line, sizeof line,
-                 "passed   %-32s serves it too, but stands below the chosen one\n", base->id);
+                 "passed   %-32s serves it too, but is listed after the chosen one\n",
+                 base->id);
         assert_non_null(strstr(text, line));
         limits.user = NULL; /* without it another one than the base is chosen */
         assert_ptr_not_equal(att_select_find(&limits, &att_operation_attention, &p), base);

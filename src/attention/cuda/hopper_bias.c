@@ -26,9 +26,9 @@ const char *att_cuda_hopper_bias_refusal(const att_cuda_kernel *kernel, const at
     if (!(kernel->features & ATT_FEATURE_BIAS))
         return NULL;
     if (p->bias_dtype != p->dtype)
-        return "takes a bias of the type of Q alone";
+        return "takes only a bias of the type of Q";
     if (s->col != 1 && p->seq_k > 1)
-        return "takes a bias whose keys lie side by side alone";
+        return "takes only a bias with contiguous keys";
     if (!is_walkable(p->seq_q, s->row) || !is_walkable(p->heads_q, s->head) ||
         !is_walkable(p->batch, s->batch))
         return "has a bias with a stride that is not a multiple of 16 bytes, or too large";

@@ -64,7 +64,7 @@ static bool serves_blocks(const att_kernel_row *row, const att_limits *limits,
         (row->cuda->role == ATT_ROLE_PLAIN && !is_plain(p, refusal)))
         return false;
     ATT_CONDITION(att_backward_step_of(&att_family_bwd_delta, p, limits->allow_unattested),
-                  "flags", "the kernel that goes ahead of it has no evidence");
+                  "flags", "the kernel that runs before it has no evidence");
     return true;
 }
 

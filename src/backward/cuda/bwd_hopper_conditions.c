@@ -122,9 +122,9 @@ static bool has_steps(const att_kernel_row *row, const att_limits *limits, const
                       att_refusal *refusal) {
     const bool any = limits->allow_unattested;
     ATT_CONDITION(att_backward_step_of(&att_family_bwd_delta, p, any), "flags",
-                  "the kernel that goes ahead of it has no evidence");
+                  "the kernel that runs before it has no evidence");
     ATT_CONDITION(att_backward_hopper_finish(row, any), "flags",
-                  "the kernel that goes behind it has no evidence");
+                  "the kernel that runs after it has no evidence");
     return true;
 }
 

@@ -71,7 +71,7 @@ static bool serves_vectors(const att_kernel_row *row, const att_limits *limits,
     att_moe_params params;
     att_moe_params_of(&params, p);
     ATT_CONDITION(!(p->flags & ATT_MOE_TRANSPOSED), "flags",
-                  "reads weights that are stored as (columns, depth) alone");
+                  "reads only weights that are stored as (columns, depth)");
     ATT_CONDITION(params.flags & ATT_MOE_VECTOR_X, "x_row",
                   "rows of x are not whole vectors of 16 bytes");
     ATT_CONDITION(params.flags & ATT_MOE_VECTOR_W1, "w1",
