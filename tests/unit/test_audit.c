@@ -124,10 +124,10 @@ static void test_audit__merge__all_caught_but_others_own(void **state) {
     assert_int_equal(audit.left_out, 11);
     for (size_t i = 0; i < audit.count; i++)
         assert_string_equal(lab_spec_operation(&audit.results[i].spec), "merge");
-    expect_caught_by(&audit, "wrong alignment", false, "spoils attention alone");
-    expect_caught_by(&audit, "mean of V", false, "spoils attention alone");
-    expect_caught_by(&audit, "changed heads only", false, "spoils attention alone");
-    expect_caught_by(&audit, "stale K and V", false, "spoils backward alone");
+    expect_caught_by(&audit, "wrong alignment", false, "applies to attention only");
+    expect_caught_by(&audit, "mean of V", false, "applies to attention only");
+    expect_caught_by(&audit, "changed heads only", false, "applies to attention only");
+    expect_caught_by(&audit, "stale K and V", false, "applies to backward only");
     expect_caught_by(&audit, "seven bits", false, "");
     expect_caught_by(&audit, "impatient", true, "not all calls of a sample compute");
     expect_caught_by(&audit, "every other call", true, "not all calls of a sample compute");
