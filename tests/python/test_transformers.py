@@ -137,6 +137,98 @@ def test_position_bias_of_wav2vec2_bert():
     assert report.served == 2
 
 
+# Models whose position biases differ from T5's: in where they are made, in what they depend on, and in their inputs.
+POSITION_WEIGHTS = ("relative_attention_bias", "distance_embedding", "pos_bias_", "linear_pos.")
+SEAMLESS = {"vocab_size": 99, "hidden_size": 64, "max_position_embeddings": 64, "max_source_positions": 64,
+            "decoder_layers": 2, "decoder_ffn_dim": 96, "decoder_attention_heads": 4, "speech_encoder_layers": 2,
+            "speech_encoder_attention_heads": 4, "speech_encoder_intermediate_size": 96, "feature_projection_input_dim": 20,
+            "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4, "conv_depthwise_kernel_size": 5}
+
+
+def patches(batch, count, size):
+    """Pictures as Pix2Struct takes them: the row and the column of a patch, then its pixels; the last may be missing."""
+    places = torch.stack([torch.arange(count) // 4 + 1, torch.arange(count) % 4 + 1], -1)[None].expand(batch, -1, -1)
+    return torch.cat([places, torch.randn(batch, count, size)], -1)
+
+
+def boxes(batch, count):
+    """Where on the page a token stands: left, top, right, bottom."""
+    corner = torch.rand(batch, count, 2) * 0.8
+    return torch.cat([corner, corner + 0.2 * torch.rand(batch, count, 2)], -1)
+
+
+def model_with_position_bias(name, other):
+    """Its class, its configuration, its inputs, and how many calls of attention there are."""
+    tokens, labels = torch.randint(2, 99, (2, 20)), torch.randint(2, 99, (2, 7))
+    mask = torch.ones_like(tokens)
+    mask[1, 15:] = 0
+    of_text = {"input_ids": tokens, "attention_mask": mask, "labels": labels}
+    shared = {key: T5[key] for key in ("d_model", "d_ff", "d_kv", "num_heads", "num_layers", "num_decoder_layers", "vocab_size",
+                                       "decoder_start_token_id")}
+    if name == "Pix2Struct":
+        text = {"hidden_size": 64, "d_kv": 16, "d_ff": 96, "num_layers": 2, "num_heads": 4, "vocab_size": 99,
+                "relative_attention_num_buckets": 8}
+        vision = {"hidden_size": 64, "patch_embed_hidden_size": 12, "d_ff": 96, "d_kv": 16, "num_hidden_layers": 2,
+                  "num_attention_heads": 4, "seq_len": 16, "initializer_range": 0.5}
+        seen = torch.ones(2, 10)
+        seen[1, 8:] = 0
+        return (transformers.Pix2StructForConditionalGeneration,
+                transformers.Pix2StructConfig(text_config=text, vision_config=vision, initializer_range=0.5),
+                {"flattened_patches": patches(2, 10, 12), "attention_mask": seen, "labels": tokens}, 6)
+    if name == "Pop2Piano":
+        return (transformers.Pop2PianoForConditionalGeneration,
+                transformers.Pop2PianoConfig(**shared, relative_attention_num_buckets=8), of_text, 6)
+    if name == "Udop":
+        return (transformers.UdopForConditionalGeneration,
+                transformers.UdopConfig(**shared, max_2d_position_embeddings=64, image_size=32),
+                {**of_text, "bbox": boxes(2, 20)}, 6)
+    kind, config = getattr(transformers, name + "ForSpeechToText"), getattr(transformers, name + "Config")(**SEAMLESS)
+    heard = torch.ones(2, 30, dtype=torch.long)
+    heard[1, 25:] = 0
+    config.speech_encoder_chunk_size = 30 if other == "eager" else 8
+    inputs = {"input_features": torch.randn(2, 30, 20), "attention_mask": heard, "labels": labels}
+    if name == "SeamlessM4Tv2" and other == "eager":
+        inputs.pop("attention_mask")
+    return kind, config, inputs, 7
+
+
+# The second Seamless makes a boolean mask of its own, which "eager" adds to the scores as zeros and ones: with a mask
+# that hides something, only "sdpa" is right.
+@pytest.mark.parametrize("name, other", [("Pix2Struct", "eager"), ("Pop2Piano", "eager"), ("Udop", "eager"),
+                                         ("SeamlessM4T", "eager"), ("SeamlessM4Tv2", "eager"), ("SeamlessM4Tv2", "sdpa")])
+def test_position_bias_of_other_models(name, other):
+    """The bias affects the answers, which are the same, and its gradient reaches what it is made from."""
+    torch.manual_seed(6)
+    kind, config, inputs, served = model_with_position_bias(name, other)
+    theirs, ours = both(kind, config, other)
+    for model in (theirs, ours):  # initial values with which the bias would affect next to nothing
+        for key, weight in model.named_parameters():
+            if any(part in key for part in POSITION_WEIGHTS):
+                weight.data = torch.linspace(-1, 1, weight.numel()).view_as(weight)
+            elif "linear_v." in key or "linear_out." in key:
+                weight.data *= 16
+    bar = 1e-5 if name.startswith("Seamless") else 1e-4
+    with at.enable() as report:
+        got = ours(**inputs)
+    assert (report.served, report.passed_on) == (served, 0)
+    wanted = theirs(**inputs)
+    close(got.logits, wanted.logits, bar)
+    close(got.loss, wanted.loss)
+    got.loss.backward()
+    wanted.loss.backward()
+    graded = 0
+    for (key, weight), other_weight in zip(ours.named_parameters(), theirs.parameters()):
+        if any(part in key for part in POSITION_WEIGHTS):
+            assert (weight.grad is None) == (other_weight.grad is None), key
+            if weight.grad is not None:  # UDOP's decoder has tables that it does not use
+                close(weight.grad, other_weight.grad, 1e-3)
+                graded += weight.grad.abs().max().item() > 0
+            weight.data.zero_()
+    assert graded
+    with torch.no_grad():
+        assert (ours(**inputs).logits - got.logits).abs().max() > 10 * bar * got.logits.abs().max()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("bias_dtype", [torch.float32, None])
 @pytest.mark.parametrize("mask", [None, "causal", "bool", "added"])
