@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# setup.sh: install what `make run`, `make test`, `make lint`, `make test-bare`, `make wheel`, `make deb`,
-# `make CROSS=aarch64-linux-gnu-` or `make test-aarch64` needs on this machine.
+# setup.sh: install what `make run`, `make test`, `make test-frameworks`, `make lint`, `make test-bare`, `make wheel`,
+# `make deb`, `make CROSS=aarch64-linux-gnu-` or `make test-aarch64` needs on this machine.
 #
-#   [BUILD=build] [TOOLS=$BUILD/tools] scripts/setup.sh run|test|lint|bare|wheel|deb|cross|aarch64
+#   [BUILD=build] [TOOLS=$BUILD/tools] scripts/setup.sh run|test|frameworks|lint|bare|wheel|deb|cross|aarch64
 #
 # Silent and instant if nothing is missing. Otherwise installs the missing Debian packages if root or passwordless sudo
 # allows it; if not, names them in one line and exits with 3. The disassembler for GPU code, which a CUDA toolkit may
-# lack, and the tools of `make wheel` come from PyPI; without them their tests are skipped. Libraries for another
-# processor come from Debian and are unpacked into the tools' folder: see sysroot.sh.
+# lack, and the tools of `make wheel` come from PyPI; without them their tests are skipped. PyTorch, transformers and JAX
+# come from there too, into a Python environment of their own, $TOOLS/frameworks. Libraries for another processor come from Debian and are unpacked into the tools' folder: see sysroot.sh.
 set -euo pipefail
 
 : "${BUILD:=build}" "${CROSS:=aarch64-linux-gnu-}"
@@ -113,6 +113,13 @@ need_for_wheel() {
     need python3-pip has_pip
 }
 
+need_for_frameworks() {
+    need_for_run
+    need python3 has_command python3
+    need python3-dev has_python_headers
+    need python3-pip has_pip
+}
+
 need_for_deb() {
     need_for_run
     need binutils has_command strip
@@ -183,9 +190,9 @@ has_wheel_tools() {
         -e $tools/packaging/__init__.py ]]
 }
 
-fetch() { # fetch NAMES LIST OTHERWISE: what LIST names, from PyPI into the build folder; OTHERWISE says what lacks without
+fetch() { # fetch NAMES LIST OTHERWISE [FOLDER]: what LIST names, from PyPI into the build folder; OTHERWISE says what lacks without
     echo "setup: fetching $1"
-    python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target "$TOOLS" \
+    python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target "${4:-$TOOLS}" \
         -r "${BASH_SOURCE[0]%/*}/$2" >/dev/null 2>&1 ||
         { echo "setup: cannot fetch $1; $3"; return 1; }
 }
@@ -197,6 +204,23 @@ fetch_nvdisasm() {
 
 fetch_wheel_tools() {
     fetch 'ziglang and auditwheel' wheel_tools.txt 'no wheel for other systems can be built'
+}
+
+# Complete if it has the list that it was made from. Without pip: that needs one more package on Debian.
+has_frameworks() {
+    cmp -s "${BASH_SOURCE[0]%/*}/frameworks.txt" "$TOOLS/frameworks/frameworks.txt"
+}
+
+fetch_frameworks() {
+    local venv=$TOOLS/frameworks packages
+    rm -rf "$venv"
+    if ! python3 -m venv --without-pip "$venv" ||
+        ! packages=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); then
+        echo 'setup: Python makes no environment for PyTorch, transformers and JAX; the tests with them cannot run'
+        return 1
+    fi
+    fetch 'PyTorch, transformers and JAX (some gigabytes)' frameworks.txt 'the tests with them cannot run' "$packages" || return 1
+    cp "${BASH_SOURCE[0]%/*}/frameworks.txt" "$venv/frameworks.txt"
 }
 
 as_root() {
@@ -228,9 +252,9 @@ install() { # install PACKAGE...
 
 main() {
     case ${1:-} in
-    run | test | lint | bare | wheel | deb | cross | aarch64) "need_for_$1" ;;
+    run | test | frameworks | lint | bare | wheel | deb | cross | aarch64) "need_for_$1" ;;
     *)
-        echo "usage: setup.sh run|test|lint|bare|wheel|deb|cross|aarch64" >&2
+        echo "usage: setup.sh run|test|frameworks|lint|bare|wheel|deb|cross|aarch64" >&2
         exit 2
         ;;
     esac
@@ -246,6 +270,7 @@ main() {
         has_wheel_tools || fetch_wheel_tools || true
         has_nvdisasm || fetch_nvdisasm
         ;;
+    frameworks) has_frameworks || fetch_frameworks || exit 3 ;;
     wheel) has_wheel_tools || fetch_wheel_tools || exit 3 ;;
     cross) has_sysroot || fetch_sysroot || exit 3 ;;
     aarch64) [[ $(uname -m) == aarch64 ]] || has_sysroot || fetch_sysroot || true ;;

@@ -22,14 +22,38 @@ check() { # check NAME COMMAND...
 # A toolkit without a disassembler, and a Python that records how it is called.
 mkdir "$scratch/bin"
 printf '#!/bin/sh\n' >"$scratch/bin/nvcc"
-# shellcheck disable=SC2016 # expanded when it is called
-printf '#!/bin/sh\n[ "$2" != pip ] || echo "$@" >>"%s/calls"\n' "$scratch" >"$scratch/bin/python3"
+cat >"$scratch/bin/python3" <<END
+#!/bin/sh
+case \$2 in
+pip) echo "\$@" >>"$scratch/calls"; [ ! -e "$scratch/offline" ] ;;
+venv) mkdir -p "\$4/bin"; printf '#!/bin/sh\necho %s/packages\n' "\$4" >"\$4/bin/python"; chmod +x "\$4/bin/python" ;;
+esac
+END
 chmod +x "$scratch"/bin/*
 : >"$scratch/calls"
+set_up() { # set_up TARGET
+    PATH=$scratch/bin:$PATH BUILD=$scratch/build scripts/setup.sh "$1" 2>&1
+}
 
-PATH=$scratch/bin:$PATH BUILD=$scratch/build scripts/setup.sh test >/dev/null 2>&1
+set_up test >/dev/null
 check 'pip is called once per list' test "$(grep -c ' install ' "$scratch/calls")" -eq 2
-for list in nvdisasm wheel_tools; do
+
+# An environment for the frameworks, once per list.
+touch "$scratch/offline"
+said=$(set_up frameworks)
+check 'without a network it cannot be had' test $? -eq 3
+check 'one line says so' test "$(grep -c '^setup: .* cannot be had; the tests with them cannot run$' <<<"$said")" -eq 1
+rm "$scratch/offline"
+check 'it is had the next time' set_up frameworks >/dev/null
+check 'in a folder of its own' grep -q -- " --target $scratch/build/tools/frameworks/packages " "$scratch/calls"
+fetched=$(wc -l <"$scratch/calls")
+check 'it is kept' set_up frameworks
+check 'nothing is fetched again' test "$(wc -l <"$scratch/calls")" -eq "$fetched"
+echo other >"$scratch/build/tools/frameworks/frameworks.txt"
+check 'that of another list is made anew' set_up frameworks >/dev/null
+check 'by this list' test "$(wc -l <"$scratch/calls")" -eq $((fetched + 1))
+
+for list in nvdisasm wheel_tools frameworks; do
     check "by the list $list" grep -q -- " -r scripts/$list.txt$" "$scratch/calls"
     check "$list has one version and digest per package" test "$(grep -v '^#' "scripts/$list.txt" |
         grep -vcE '^[a-z0-9-]+==[0-9.]+( --hash=sha256:[0-9a-f]{64})+$')" -eq 0
