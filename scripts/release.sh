@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # release.sh: the parts of a release, from a committed and tested tree; `make release` calls them in order.
 #
-#   release.sh check VERSION          check that this tree may be released
-#   release.sh finish VERSION FOLDER  release notes, digests and, with SIGN, their signature beside the packages in FOLDER
+#   release.sh check VERSION             check that this tree may be released
+#   release.sh require TARGET COMMAND... prepare the tests of `make TARGET`, without which nothing is released
+#   release.sh finish VERSION FOLDER     release notes, digests and, with SIGN, their signature beside the packages in FOLDER
 #
 # SIGN is the private key for an ssh-keygen signature, as for `attest certify --sign`; the namespace is `attest`. Check
 # it with
@@ -29,6 +30,17 @@ check() { # check VERSION
     [[ -z ${SIGN:-} || -r $SIGN ]] || fail "there is no key $SIGN"
 }
 
+require() { # require TARGET COMMAND...: an exit code of 3 means that this machine cannot run them
+    local target=$1 status=0
+    shift
+    "$@" || status=$?
+    case $status in
+    0) ;;
+    3) fail "make $target cannot run on this machine, and a release needs it" ;;
+    *) fail "make $target cannot be prepared: $* exited with $status" ;;
+    esac
+}
+
 finish() { # finish VERSION FOLDER
     local version=$1 pattern
     cd "$2"
@@ -49,9 +61,10 @@ finish() { # finish VERSION FOLDER
 
 case ${1:-} in
 check) check "$2" ;;
+require) require "${@:2}" ;;
 finish) SIGN=${SIGN:+$(realpath "$SIGN")} finish "$2" "$3" ;;
 *)
-    echo 'usage: release.sh check VERSION | finish VERSION FOLDER' >&2
+    echo 'usage: release.sh check VERSION | require TARGET COMMAND... | finish VERSION FOLDER' >&2
     exit 2
     ;;
 esac

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# signed_release.sh: the end of `make release`, with stand-ins for the packages: notes, digests and a valid signature.
+# signed_release.sh: `make release`: the tests that it needs; and its end, with stand-ins for the packages: notes, digests
+# and a valid signature.
 #
 # `make test-packages` sets VERSION.
 set -euo pipefail
@@ -16,6 +17,17 @@ holds() {
     (cd "$folder" && ssh-keygen -Y verify -f "$scratch/signers" -I lab@example.org -n attest -s SHA256SUMS.sig <SHA256SUMS &&
         sha256sum -c SHA256SUMS) >/dev/null 2>&1
 }
+
+planned=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n release MAKE='echo a part:')
+for part in test test-frameworks test-bare; do
+    grep -qE "^a part: .* $part\$" <<<"$planned" || fail "a release does not need make $part"
+done
+refuses() { # refuses STATUS WORDS: a preparation that exits so
+    ! said=$(scripts/release.sh require test-bare bash -c "exit $1" 2>&1) && grep -q "^release: make test-bare $2" <<<"$said"
+}
+quietly scripts/release.sh require test-bare true
+refuses 3 'cannot run on this machine, and a release needs it$' || fail 'a release does without what this machine cannot test'
+refuses 1 'cannot be prepared: .* exited with 1$' || fail 'a release does without what cannot be prepared'
 
 mkdir "$folder"
 ! scripts/release.sh finish "$VERSION" "$folder" >/dev/null 2>&1 || fail 'a release without packages is taken'
@@ -46,4 +58,4 @@ echo more >>"$folder/${names[1]}"
 ! holds || fail 'a changed package holds'
 (cd "$folder" && sha256sum RELEASE_NOTES.md "${names[@]}" >SHA256SUMS)
 ! holds || fail 'digests that nobody signed hold'
-echo "release: notes, digests and signature hold"
+echo "release: tests, notes, digests and signature hold"
