@@ -6,6 +6,7 @@ release:
 	@BUILD=$(BUILD) scripts/release.sh require test-bare tests/bare.sh prepare
 	@BUILD=$(BUILD) TOOLS=$(TOOLS) scripts/release.sh require test-frameworks scripts/setup.sh frameworks
 	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-timing
 	@$(MAKE) --no-print-directory test-frameworks
 	@$(MAKE) --no-print-directory BARE_RUNNERS= test-bare
 	@rm -rf $(DIST)

@@ -29,6 +29,12 @@ $(BUILD)/tests/unit/test_pool: TEST_LDFLAGS := -Wl,--wrap=pthread_create
 
 $(BUILD)/tests/unit/test_atomic_file: TEST_LDFLAGS := $(addprefix -Wl$(comma)--wrap=,fsync rename linkat access)
 
+# Times that no other program can disturb: see tests/support/simulated_clock.h.
+SIMULATED_CLOCK := $(addprefix -Wl$(comma)--wrap=,lab_clock_ns lab_entropy lab_subject_prepare lab_prepared_run att_plan_run att_backward_run \
+    att_merge_run att_moe_run pthread_join lab_hands_copy lab_hands_fill lab_plot_hash_inputs lab_tensors_turn lab_tensors_poison_outputs lab_verify_outputs \
+    lab_device_timer_sample)
+$(BUILD)/tests/unit/test_audit: TEST_LDFLAGS := $(SIMULATED_CLOCK)
+
 # test_reload loads the shared library by this path.
 $(BUILD)/obj/tests/unit/test_reload.o: CPPFLAGS += -DLIBATTEST_SO='"$(abspath $(BUILD))/libattest.so"'
 $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so
@@ -37,7 +43,7 @@ $(BUILD)/tests/unit/test_reload: | $(BUILD)/libattest.so
 -include $(TEST_OBJECTS:.o=.d)
 
 # Tests that time something run alone on the machine.
-TIMING_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_audit test_bench test_bench_gpu test_certify test_doctor test_peer)
+TIMING_TESTS    := $(addprefix $(BUILD)/tests/unit/,test_bench test_bench_gpu test_certify test_doctor test_peer)
 
 # The scripts that set up and count the tests are tested first.
 test-runner:
@@ -98,7 +104,7 @@ tsan:
 # Only src/ is counted, and only src/ is slowed down by counting. Tests that time something, and some long ones of the
 # laboratory, repeat the same lines: they reach no line that others do not. A build of its own: counters under ASan make a
 # test of threads take four times as long.
-COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(addprefix $(BUILD)/tests/unit/,test_attested test_chosen test_host_tests test_hopper_barriers test_moe_threads \
+COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(addprefix $(BUILD)/tests/unit/,test_attested test_audit test_chosen test_host_tests test_hopper_barriers test_moe_threads \
                 test_report test_statements test_stats test_tune test_verdict test_workers),$(UNIT_TESTS))
 test-counted: $(BUILD)/libattest.a $(COUNTED_TESTS) $(PROPERTY_TESTS)
 	@tests/run.sh -j $(shell nproc) $(PROPERTY_PARTS) $(COUNTED_TESTS)

@@ -86,6 +86,14 @@ check() {
     fi
 }
 
+# build FILE.so SOURCE FLAG...: a plug-in.
+build() {
+    local out=$1 source=$2
+    shift 2
+    "${CC:-cc}" -O1 -Wall -Wextra -Wno-unused-function -Werror -shared -fPIC -I"$root/include" "$@" \
+        -o "$out" "$source" -lm
+}
+
 # json FILE EXPRESSION: the document d makes the expression true.
 json() {
     python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$1" "$2"

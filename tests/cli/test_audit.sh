@@ -3,20 +3,9 @@
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
-# Some saboteurs show only in their times, and another program on the same cores can hide one, or make an honest subject
-# look like one. The test checks that the audit can tell: it has three attempts, and the last one counts.
-expect_once() { # expect_once NAME STATUS ... -- ARGUMENT...: as `expect`
-    local try before=$failed
-    for try in 1 2; do
-        expect "$@" >/dev/null
-        ((failed > before)) || return
-        failed=$before
-        sleep "$try"
-    done
-    expect "$@"
-}
-
-expect_once 'every saboteur is caught' 0 out='^26 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 8 left out$' -- \
+# On a simulated clock: what the machine does meanwhile does not matter. tests/timing/test_audit_clock.sh uses the real one.
+PATH=$BUILD/tests/simulated:$path
+expect 'every saboteur is caught' 0 out='^26 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 8 left out$' -- \
     audit --device cpu --json audit.json
 check 'the document' json audit.json \
     'd["schema"] == "attest-audit-1" and len(d["results"]) == 36 and {r["outcome"] for r in d["results"]} == {"caught", "passed", "left out"}'
@@ -24,7 +13,7 @@ check 'the check that caught it' json audit.json \
     'all(r["check"] and r["stage"] in ("verify", "bench") for r in d["results"] if r["outcome"] == "caught")'
 check 'some are caught only when they are timed' json audit.json \
     '{r["name"] for r in d["results"] if r["stage"] == "bench" and not r["honest"]} >= {"cached by pointer", "cached by contents", "keeps what is there", "right for a while", "handicapped rival", "impatient", "every other call", "blunt when finished", "fifth sight", "changed heads only"}'
-expect_once 'a problem of another operation' 0 out='^23 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 11 left out$' -- \
+expect 'a problem of another operation' 0 out='^23 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 11 left out$' -- \
     audit merge:n4b2h8s128d64,bf16 --device cpu --threads 1 --json merge.json
 check 'those of one operation alone are listed' json merge.json \
     '{r["name"] for r in d["results"] if r["outcome"] == "left out"} == {"wrong alignment", "mean of V", "changed heads only", "stale K and V", "V of another head", "a tile left out", "other bits", "expert skipped", "not renormalised", "last expert dropped", "stale routing"}'
@@ -32,13 +21,13 @@ check 'and were not played' json merge.json \
     'all(r["problem"] is None and r["stage"] is None and r["check"].endswith(" only") for r in d["results"] if r["outcome"] == "left out")'
 check 'the others were, on merges' json merge.json \
     'all(r["problem"]["spec"].startswith("merge:") for r in d["results"] if r["outcome"] != "left out")'
-expect_once 'gradients' 0 out='^27 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 7 left out$' -- \
+expect 'gradients' 0 out='^27 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 7 left out$' -- \
     audit backward:b1h4hkv2s48sk80d64,fp16,causal=bottom-right --device cpu --threads 1
-expect_once 'experts' 0 out='^27 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 7 left out$' -- \
+expect 'experts' 0 out='^27 saboteurs caught, 0 missed; 2 honest subjects passed, 0 accused; 7 left out$' -- \
     audit moe:t96e8k3h64i48,fp16,ids,weights,counts --device cpu --threads 1
-expect_once 'a problem in which a saboteur has nothing to spoil' 0 out='^wrong alignment .* left out .* has no effect on this problem' -- \
+expect 'a problem in which a saboteur has nothing to spoil' 0 out='^wrong alignment .* left out .* has no effect on this problem' -- \
     audit b1h2s24d32,fp16,causal --device cpu --threads 1
-expect_once 'an example of the help' 0 -- audit merge:n4b2h8s512d64,bf16 --device cpu
+expect 'an example of the help' 0 -- audit merge:n4b2h8s512d64,bf16 --device cpu
 check 'it is one' grep -qF 'attest audit merge:n4b2h8s512d64,bf16 --device cpu' <(attest help audit)
 expect 'two problems' 2 err='takes one shape' -- audit b1h1s8d8 b1h1s9d8
 expect 'an invalid word' 2 err="merge:n2s4d8,padd=1: .*did you mean 'pad'" -- audit merge:n2s4d8,padd=1

@@ -4,13 +4,6 @@
 # shellcheck source=tests/cli/common.sh
 source "$(dirname "$0")/common.sh"
 
-build() { # build FILE.so SOURCE FLAG...
-    local out=$1 source=$2
-    shift 2
-    "${CC:-cc}" -O1 -Wall -Wextra -Wno-unused-function -Werror -shared -fPIC -I"$root/include" "$@" \
-        -o "$out" "$source" -lm
-}
-
 quick=(--seconds 0 --min-samples 3 --max-samples 4)
 
 # The example, used as its own text says.
@@ -137,26 +130,11 @@ wait $watched
 check 'a signal to the parent ends both' test $? -eq 143
 check 'and leaves no file' test -z "$(find . -name 'ended.json*')"
 
-# A rival is compared with its own direct call.
-handicap() { # handicap NAME STATUS SAID FLAG...
-    local name=$1 status=$2 said=$3
-    shift 3
-    check "$name is built" build "$name.so" "$root/tests/peers/handicap_peer.c" -I"$root/examples/peer" "$@"
-    expect "$name" "$status" out="$said" -- bench b1h1s1sk4096d64,f32 "${quick[@]}" --peer "./$name.so"
-}
-handicap slow 1 'its run takes [0-9.]+ times as long as its own direct call: a rival with a handicap'
-handicap wrong 1 'direct: o\[b=0 h=0 row=0 col=0\] is -?nan' -DDIRECT_WRONG
-handicap none 0 '^2 passed, 0 failed' -DDIRECT_NONE
-
-# A plug-in that computes only when it expects to be checked.
-sly() { # sly NAME STATUS SAID
-    check "sly $1 is built" build "sly_$1.so" "$root/tests/peers/sly_peer.c" -I"$root/examples/peer" "-DSLY_$1"
-    expect "sly $1" "$2" out="$3" -- bench b1h4s32d32,f32 "${quick[@]}" --peer "./sly_$1.so" --json sly.json
-}
-sly NOWHERE 0 '^2 passed, 0 failed'
-sly IMPATIENT 1 '(not all calls of a sample compute|below the floor)'
-check 'it has no time' json sly.json '[r["timed"] for r in d["results"]] == [True, False]'
-sly FIFTH 1 'it remembers answers'
+# A rival's own direct call must be right before times are compared: tests/timing/test_peers_clock.sh.
+check 'a rival with a wrong direct call is built' build wrong.so "$root/tests/peers/handicap_peer.c" -I"$root/examples/peer" \
+    -DDIRECT_WRONG
+expect 'a wrong direct call' 1 out='direct: o\[b=0 h=0 row=0 col=0\] is -?nan' -- \
+    bench b1h1s1sk4096d64,f32 "${quick[@]}" --peer ./wrong.so
 
 # The cuBLAS peer on a GPU that computes, but without cuBLAS. Without nvcc the tests use their own build of it.
 cublas=$BUILD/peers/cublas.so

@@ -19,7 +19,7 @@ holds() {
 }
 
 planned=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n release MAKE='echo a part:')
-for part in test test-frameworks test-bare; do
+for part in test test-timing test-frameworks test-bare; do
     grep -qE "^a part: .* $part\$" <<<"$planned" || fail "a release does not need make $part"
 done
 refuses() { # refuses STATUS WORDS: a preparation that exits so

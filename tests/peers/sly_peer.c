@@ -1,5 +1,5 @@
 /* sly_peer.c: the example plug-in, which computes only in calls that it expects to be judged,
- * chosen by SLY_*: see tests/cli/test_peers.sh. */
+ * chosen by SLY_*: see tests/timing/test_peers_clock.sh. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
