@@ -104,8 +104,8 @@ tsan:
 # Only src/ is counted, and only src/ is slowed down by counting. Tests that time something, and some long ones of the
 # laboratory, repeat the same lines: they reach no line that others do not. A build of its own: counters under ASan make a
 # test of threads take four times as long.
-COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(addprefix $(BUILD)/tests/unit/,test_attested test_audit test_chosen test_host_tests test_hopper_barriers test_moe_threads \
-                test_report test_statements test_stats test_tune test_verdict test_workers),$(UNIT_TESTS))
+COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(addprefix $(BUILD)/tests/unit/,test_attested test_audit test_chosen test_host_tests test_hopper_barriers test_masks test_moe_threads \
+                test_report test_statements test_stats test_threads test_tune test_verdict test_workers),$(UNIT_TESTS))
 test-counted: $(BUILD)/libattest.a $(COUNTED_TESTS) $(PROPERTY_TESTS)
 	@tests/run.sh -j $(shell nproc) $(PROPERTY_PARTS) $(COUNTED_TESTS)
 
