@@ -188,7 +188,7 @@ def messages():
 
 
 def outputs():
-    """The log-sums, the other layout, vmap, and a call outside jit."""
+    """The log-sums, the other layout, vmap, a call outside jit, and a window with -1 for no limit."""
     q, k, v, _ = arrays(jnp.float32)
     cut = parallel.zigzag(ROWS, 4)
     o, lse = aj.attention(q, k, v, causal=True, return_lse=True)
@@ -205,7 +205,12 @@ def outputs():
     eager = jax.shard_map(functools.partial(parallel.attention, cut=two, axis_name="ring", causal=True, alibi=SLOPES), mesh=mesh_of(2),
                           in_specs=(SPEC,) * 3, out_specs=SPEC)(*(two.shard(x, 2) for x in (q, k, v)))
     sloped = aj.attention(q, k, v, causal=True, alibi=SLOPES)
-    return {"eager": float(jnp.abs(two.join(eager, 2) - sloped).max()), "lse": float(jnp.abs(cut.join(both[1], 2) - lse).max()), "o": float(jnp.abs(cut.join(both[0], 2) - o).max()),
+    window = dict(causal=True, window=(9, -1))
+    unlimited = jax.jit(jax.shard_map(functools.partial(parallel.attention, cut=cut, axis_name="ring", **window), mesh=mesh_of(4),
+                                      in_specs=(SPEC,) * 3, out_specs=SPEC))(*mine)
+    return {"window": float(jnp.abs(cut.join(unlimited, 2) - aj.attention(q, k, v, **window)).max()),
+            "eager": float(jnp.abs(two.join(eager, 2) - sloped).max()),
+            "lse": float(jnp.abs(cut.join(both[1], 2) - lse).max()), "o": float(jnp.abs(cut.join(both[0], 2) - o).max()),
             "bshd": float(jnp.abs(cut.join(turned, 1).swapaxes(1, 2) - o).max()),
             "vmap": float(jnp.abs(cut.join(many[0], 2) - o).max()), "positions": cut.positions().tolist()}
 
@@ -238,7 +243,7 @@ def refusals():
     cut = parallel.zigzag(16, 2)
     for given, named in (((x, x, x, parallel.zigzag(16, 4)), {}), ((x, x[:, :, 1:], x, cut), {}),
                          ((x, x, x, parallel.Cut((12, 4), (0, 1), 2)), {}), ((x, x, x, cut), {"layout": "hbsd"}),
-                         ((x, x, x, cut), {"causal": "middle"}),
+                         ((x, x, x, cut), {"causal": "middle"}), ((x, x, x, cut), {"causal": True, "window": (4, -2)}),
                          ((x, x, x, cut), {"causal": "bottom-right", "lens_k": jnp.ones(1, jnp.int32)}),
                          ((x, x, x, cut), {"cut_k": parallel.zigzag(16, 2)._replace(lengths=(8, 8, 8, 8)), "causal": True})):
         q, k, v, its = given

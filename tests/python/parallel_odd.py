@@ -48,13 +48,16 @@ def one_call(**more):
 
 
 def sizes(rank, size, method):
-    """More ranks than rows, no rows, no batch, few heads of k, float16; sequences of which nothing is visible."""
+    """More ranks than rows, no rows, no batch, few heads of k, float16; sequences of which nothing is visible; windows
+    with -1 for no limit."""
     for cut in (parallel.zigzag(1, size), parallel.contiguous(size - 1, size), parallel.zigzag(0, size)):
         compare(rank, cut, tensors(rows=cut.rows), causal(cut, method), one_call())
     cut = parallel.zigzag(50, size)
     compare(rank, cut, tensors(batch=0), causal(cut, method), one_call())
     compare(rank, cut, tensors(heads=(4, 1)), causal(cut, method), one_call())
     compare(rank, cut, tensors(dtype=torch.float16), causal(cut, method), one_call(), 5e-3)
+    for window in ((9, -1), (-1, None), (-1, 0)):
+        compare(rank, cut, tensors(), causal(cut, method, window=window), one_call(window=window))
     lens = torch.tensor([0, 50])  # of any integer type
     compare(rank, cut, tensors(), causal(cut, method, lens_k=lens), one_call(lens_k=lens.int()))
     sinks, slopes = (torch.ones(4, dtype=torch.bfloat16, requires_grad=True) for _ in range(2))  # of any floating type
@@ -108,14 +111,15 @@ def mistakes(rank, size, method):
     q, k, v = (x.detach() for x in shards(cut, rank, tensors()))
     for given, named in (((q.double(), k.double(), v.double()), {}), ((q, k[:, :3], v[:, :3]), {}), ((q, k[..., :8], v), {}),
                          ((q[:1], k, v), {}), ((q, k, v[:, :2]), {}), ((q, k, v), {"alibi": torch.ones(3)}),
-                         ((q, k, v), {"lens_k": torch.ones(3)}), ((q, k, v), {"documents": [0, 9, 50]}), ((q.new_zeros(*q.shape[:3], 300),) * 3, {})):
+                         ((q, k, v), {"lens_k": torch.ones(3)}), ((q, k, v), {"documents": [0, 9, 50]}), ((q, k, v), {"window": (-2, 3)}),
+                         ((q, k, v), {"window": 3}), ((q.new_zeros(*q.shape[:3], 300),) * 3, {})):
         try:
             parallel.attention(*given, cut, method=method, **named)
             found.append("nothing")
         except (TypeError, ValueError) as error:
             found.append(str(error))
     wanted = ("float64", "heads: 4 of q, 3 of k", "16 columns, k 8", "k has a batch of 2, q of 1", "2 of v", "alibi is (3,)",
-              "lens_k is (3,)", "expected a batch of 1", "256")
+              "lens_k is (3,)", "expected a batch of 1", "window is (-2, 3); expected a pair", "window is 3; expected a pair", "256")
     assert len(found) == len(wanted) and all(part in text for part, text in zip(wanted, found)), found
     compare(rank, cut, tensors(), causal(cut, method), one_call())
 

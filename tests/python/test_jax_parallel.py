@@ -80,7 +80,7 @@ def test_a_step_sends_k_and_v_once(small):
 
 def test_log_sums_layout_vmap_and_eager_calls(small):
     found = small["outputs"]
-    assert max(found[name] for name in ("lse", "o", "bshd", "vmap", "eager")) < 2e-6
+    assert max(found[name] for name in ("lse", "o", "bshd", "vmap", "eager", "window")) < 2e-6
     assert sorted(found["positions"]) == list(range(96)) and found["positions"][:14] == [*range(12), 84, 85]
 
 
@@ -92,5 +92,5 @@ def test_calls_of_one_device_inside_shard_map(small):
 def test_mistakes_are_told(small):
     said = small["refusals"]
     for text, part in zip(said, ("for 4 devices, the axis 'ring' has 2", "8 rows on each device", "different length", "layout is 'hbsd'",
-                                 "causal is 'middle'", "expected 'top-left'", "16 rows on each device")):
+                                 "causal is 'middle'", "window is (4, -2)", "expected 'top-left'", "16 rows on each device")):
         assert part in text, said

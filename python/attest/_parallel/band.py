@@ -6,6 +6,7 @@ low <= 0 <= high, which is a window around the diagonal of the first row and the
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 from .layout import Layout
@@ -27,10 +28,23 @@ class Mask(NamedTuple):
         return min(sides, default=None)
 
 
+def _sides(window: Any) -> Tuple[Optional[int], Optional[int]]:
+    """The pair (left, right) of a call, None for no limit."""
+    if window is None:
+        return None, None
+    try:
+        left, right = (-1 if side is None else operator.index(side) for side in window)
+    except (TypeError, ValueError):
+        left, right = -2, -2
+    if min(left, right) < -1:
+        raise ValueError(f"window is {window!r}; expected a pair (left, right) of keys, None or -1 for no limit")
+    return None if left == -1 else left, None if right == -1 else right
+
+
 def mask_of(cut: Layout, cut_k: Layout, causal: Any, window: Any, align: Any, documents: Any, has_lengths: bool) -> Mask:
     """The mask of the whole sequence from the arguments of a call; rows and keys are counted from its beginning."""
     side = align if causal in (None, False, True) else causal
-    left, right = window if window is not None else (None, None)
+    left, right = _sides(window)
     diagonal = bool(causal) or left is not None or right is not None
     if side not in (None, "top-left", "bottom-right"):
         raise ValueError(f"{'causal' if side == causal else 'align'} is {side!r}; expected 'top-left' or 'bottom-right'")
