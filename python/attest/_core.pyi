@@ -34,9 +34,10 @@ def merge(parts_o: Union[Array, Sequence[Array]], parts_lse: Union[Array, Sequen
           return_lse: Literal[False]) -> Array: ...
 def moe(x: Array, w1: Any, w2: Any, *, logits: Any = ..., ids: Any = ..., weights: Any = ..., w3: Any = ..., b1: Any = ...,
         b2: Any = ..., b3: Any = ..., correction: Any = ..., mask: Any = ..., top_k: Optional[int] = ..., activation: str = ...,
-        routing: Literal["softmax", "topk", "sigmoid"] = ..., renormalise: bool = ..., scaling: float = ..., alpha: float = ...,
-        limit: float = ..., groups: int = ..., groups_kept: int = ..., interleaved: bool = ..., transposed: bool = ...,
-        experts: Optional[int] = ..., first_expert: int = ..., out: Optional[Array] = ..., return_routing: bool = ...) -> Any: ...
+        routing: Optional[Literal["softmax", "topk", "sigmoid"]] = ..., renormalise: Optional[bool] = ..., scaling: float = ...,
+        alpha: Optional[float] = ..., limit: Optional[float] = ..., groups: int = ..., groups_kept: int = ...,
+        interleaved: bool = ..., transposed: bool = ..., experts: Optional[int] = ..., first_expert: int = ...,
+        out: Optional[Array] = ..., return_routing: bool = ...) -> Any: ...
 def backward(q: Array, k: Any, v: Any, o: Any, lse: Any, d_o: Any, *, causal: Union[None, bool, Alignment] = ...,
              scale: Optional[float] = ..., window: Optional[Window] = ..., align: Optional[Alignment] = ...,
              softcap: Optional[float] = ..., alibi: Any = ..., bias: Any = ..., sinks: Any = ..., cu_seqlens_q: Any = ...,

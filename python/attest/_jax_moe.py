@@ -15,7 +15,7 @@ from jax import lax
 
 from . import _core
 from ._jax_varying import varying
-from ._moe_names import UNGATED
+from ._moe_names import ALPHA, LIMIT, UNGATED
 
 _ORDER = ("logits", "ids", "weights", "w3", "b1", "b2", "b3", "correction", "mask")  # in XLA's order, after x, w1, w2
 _OF_EXPERTS = ("w1", "w2", "w3", "b1", "b2", "b3")
@@ -30,8 +30,8 @@ class _Options(NamedTuple):
     routing: Optional[str]
     renormalise: Optional[bool]
     scaling: float
-    alpha: float
-    limit: float
+    alpha: Optional[float]
+    limit: Optional[float]
     groups: int
     groups_kept: int
     interleaved: bool
@@ -62,8 +62,9 @@ def _forward(options: _Options, arrays: Dict[str, jax.Array]):
 def _activate(options: _Options, gate, up):
     name = options.activation
     if name == "swiglu-clamped":
-        gate, up = jnp.minimum(gate, options.limit), jnp.clip(up, -options.limit, options.limit)
-        return (up + 1) * gate * jax.nn.sigmoid(options.alpha * gate)
+        alpha, limit = ALPHA if options.alpha is None else options.alpha, LIMIT if options.limit is None else options.limit
+        gate, up = jnp.minimum(gate, limit), jnp.clip(up, -limit, limit)
+        return (up + 1) * gate * jax.nn.sigmoid(alpha * gate)
     if name == "relu2":
         return jax.nn.relu(gate)**2
     shaped = jax.nn.silu(gate) if name in ("swiglu", "silu") else jax.nn.gelu(gate, approximate=name.endswith("-tanh"))
@@ -96,7 +97,7 @@ def _shares(options: _Options, ids, logits=None, weights=None):
     else:
         every = jax.nn.sigmoid(numbers) if options.routing == "sigmoid" else jax.nn.softmax(numbers, -1)
         found = jnp.take_along_axis(every, chosen, 1)
-        if options.renormalise:
+        if options.renormalise is not False:
             found = found / (found.sum(-1, keepdims=True) + 1e-20)
     return jnp.where(ids >= 0, found * options.scaling, 0.0)
 
@@ -162,7 +163,7 @@ def _backward(options, kept, gradients):
     source = "weights" if "weights" in arrays else "logits"
     shares, pull = jax.vjp(lambda given: _shares(options, ids, **{source: given}), arrays[source])
     d_x, d_own, d_shares = _gradients(options, arrays, ids, shares, gradients[0])
-    found = {"x": d_x, **d_own, source: pull(d_shares)[0]}
+    found = {"x": d_x, **d_own, source: pull(d_shares + gradients[2])[0]}
 
     def of(name, x):
         if not jnp.issubdtype(x.dtype, jnp.floating):
@@ -175,16 +176,27 @@ def _backward(options, kept, gradients):
 _moe.defvjp(_keep, _backward)
 
 
+def _numbers(ids: jax.Array) -> jax.Array:
+    """Integers as int32; what int32 does not hold stays out of range."""
+    if not jnp.issubdtype(ids.dtype, jnp.integer):
+        return ids  # attest.moe() refuses them by name
+    if jnp.iinfo(ids.dtype).bits < 32 or ids.dtype == jnp.int32:
+        return ids.astype(jnp.int32)
+    return jnp.clip(ids, max(-2**31, jnp.iinfo(ids.dtype).min), 2**31 - 1).astype(jnp.int32)
+
+
 def moe(x: Any, w1: Any, w2: Any, *, logits: Any = None, ids: Any = None, weights: Any = None, w3: Any = None, b1: Any = None,
         b2: Any = None, b3: Any = None, correction: Any = None, mask: Any = None, top_k: Optional[int] = None,
-        activation: str = "swiglu", routing: str = "softmax", renormalise: bool = True, scaling: float = 1.0, alpha: float = 1.702,
-        limit: float = 7.0, groups: int = 1, groups_kept: int = 1, interleaved: bool = False, transposed: bool = False,
-        experts: Optional[int] = None, first_expert: int = 0, return_routing: bool = False) -> Any:
+        activation: str = "swiglu", routing: Optional[str] = None, renormalise: Optional[bool] = None, scaling: float = 1.0,
+        alpha: Optional[float] = None, limit: Optional[float] = None, groups: int = 1, groups_kept: int = 1,
+        interleaved: bool = False, transposed: bool = False, experts: Optional[int] = None, first_expert: int = 0,
+        return_routing: bool = False) -> Any:
     """attest.moe() for JAX's arrays and tracers: the same arguments, without `out`.
 
     x may have more axes before its last; logits, ids, weights and mask then have as many. Arguments that are not arrays
-    must be known when the program is traced. Differentiable in x, all weights and biases, and logits or weights: the
-    weights of the selected experts have a gradient, the selection has none. JAX's own operators compute the gradients.
+    must be known when the program is traced. Differentiable in x, all weights and biases, and logits or weights, through
+    y and through the weights that return_routing=True returns; the selection, the ids and the counts have no gradient.
+    JAX's own operators compute the gradients.
     """
     x = jnp.asarray(x)
     rows = {"logits": logits, "ids": ids, "weights": weights}
@@ -194,15 +206,14 @@ def moe(x: Any, w1: Any, w2: Any, *, logits: Any = None, ids: Any = None, weight
     for name in ("x", *(name for name in rows if name in arrays)):
         arrays[name] = arrays[name].reshape(-1, arrays[name].shape[-1])
     if "ids" in arrays:
-        arrays["ids"] = arrays["ids"].astype(jnp.int32)
-        top_k = routing = renormalise = None  # not used with given ids
+        arrays["ids"] = _numbers(arrays["ids"])
         if "weights" in arrays:
             arrays["weights"] = arrays["weights"].astype(jnp.float32)
-    options = _Options(top_k, activation, routing, renormalise, float(scaling), float(alpha), float(limit), groups, groups_kept,
-                       interleaved, transposed, experts, first_expert)
+    options = _Options(top_k, activation, routing, renormalise, float(scaling), None if alpha is None else float(alpha),
+                       None if limit is None else float(limit), groups, groups_kept, interleaved, transposed, experts, first_expert)
     y, found_ids, shares, counts = _moe(options, varying(arrays, *arrays.values()))
     y = y.reshape(x.shape)
     if not return_routing:
         return y
     slots: Tuple[int, ...] = (*x.shape[:-1], found_ids.shape[-1])
-    return y, found_ids.reshape(slots), lax.stop_gradient(shares).reshape(slots), counts
+    return y, found_ids.reshape(slots), shares.reshape(slots), counts

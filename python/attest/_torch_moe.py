@@ -1,5 +1,6 @@
 """_torch_moe.py: attest.torch.moe(), the operator torch.ops.attest.moe with its gradient.
 
+Plain tensors without a gradient go to the extension at once: one token's layer takes little more time than an operator.
 PyTorch's operators compute the gradient, expert by expert, in a separate operator: attest has no kernel for it yet.
 """
 
@@ -12,28 +13,29 @@ import torch.nn.functional as functional
 from torch import Tensor
 
 from ._core import moe as _core_moe
-from ._moe_names import UNGATED
+from ._moe_names import ALPHA, LIMIT, UNGATED
+from ._torch_attention import is_plain, is_transformed, needs_gradient
+from ._torch_layout import autocast
 
 
 @torch.library.custom_op("attest::moe", mutates_args=())
 def _moe(x: Tensor, w1: Tensor, w2: Tensor, logits: Optional[Tensor], ids: Optional[Tensor], weights: Optional[Tensor],
          w3: Optional[Tensor], b1: Optional[Tensor], b2: Optional[Tensor], b3: Optional[Tensor], correction: Optional[Tensor],
-         mask: Optional[Tensor], top_k: int, activation: str, routing: str, renormalise: bool, scaling: float, alpha: float,
-         limit: float, groups: int, groups_kept: int, interleaved: bool, transposed: bool, experts: int,
-         first_expert: int) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+         mask: Optional[Tensor], top_k: Optional[int], activation: str, routing: Optional[str], renormalise: Optional[bool],
+         scaling: float, alpha: Optional[float], limit: Optional[float], groups: int, groups_kept: int, interleaved: bool,
+         transposed: bool, experts: int, first_expert: int) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     """(y, ids, weights, counts) for tokens in the form of attest.moe()."""
-    given = dict(ids=ids, weights=weights) if ids is not None else \
-        dict(logits=logits, top_k=top_k, routing=routing, renormalise=renormalise)
     with torch.no_grad():
-        return _core_moe(x, w1, w2, **given, w3=w3, b1=b1, b2=b2, b3=b3, correction=correction, mask=mask, activation=activation,
-                         scaling=scaling, alpha=alpha, limit=limit, groups=groups, groups_kept=groups_kept, interleaved=interleaved,
+        return _core_moe(x, w1, w2, logits=logits, ids=ids, weights=weights, w3=w3, b1=b1, b2=b2, b3=b3, correction=correction,
+                         mask=mask, top_k=top_k, activation=activation, routing=routing, renormalise=renormalise, scaling=scaling,
+                         alpha=alpha, limit=limit, groups=groups, groups_kept=groups_kept, interleaved=interleaved,
                          transposed=transposed, experts=experts, first_expert=first_expert, return_routing=True)
 
 
 @_moe.register_fake
 def _(x, w1, w2, logits, ids, weights, w3, b1, b2, b3, correction, mask, top_k, activation, routing, renormalise, scaling, alpha,
       limit, groups, groups_kept, interleaved, transposed, experts, first_expert):
-    slots = (x.shape[0], top_k)
+    slots = (x.shape[0], top_k) if ids is None else ids.shape
     return (x.new_empty(x.shape), x.new_empty(slots, dtype=torch.int32), x.new_empty(slots, dtype=torch.float32),
             x.new_empty((experts + 1,), dtype=torch.int32))
 
@@ -144,16 +146,33 @@ class _Expert:
         return (d_x, turn(d_first.T @ self.x), turn(d_w2), None if d_w3 is None else turn(d_w3), d_first.sum(0), grad.sum(0), d_b3)
 
 
+def _add_rows(whole: Tensor, token: Tensor, rows: Tensor) -> None:
+    """whole[token] += rows. `token` is sorted; rows of the same token are added in order, so that the bits are the same
+    from run to run on a GPU too."""
+    which, counts = torch.unique_consecutive(token, return_counts=True)
+    whole.index_add_(0, which, torch.segment_reduce(rows, "sum", lengths=counts, axis=0))
+
+
 @torch.library.custom_op("attest::moe_backward", mutates_args=())
-def _moe_backward(grad: Tensor, x: Tensor, w1: Tensor, w2: Tensor, logits: Optional[Tensor], weights: Optional[Tensor],
-                  w3: Optional[Tensor], b1: Optional[Tensor], b2: Optional[Tensor], b3: Optional[Tensor], ids: Tensor, activation: str,
-                  routing: str, renormalise: bool, scaling: float, alpha: float, limit: float, interleaved: bool, transposed: bool,
+def _moe_backward(grad: Optional[Tensor], grad_shares: Optional[Tensor], x: Tensor, w1: Tensor, w2: Tensor, logits: Optional[Tensor],
+                  weights: Optional[Tensor], w3: Optional[Tensor], b1: Optional[Tensor], b2: Optional[Tensor], b3: Optional[Tensor],
+                  ids: Tensor, activation: str, routing: str, renormalise: bool, scaling: float, alpha: float, limit: float,
+                  interleaved: bool, transposed: bool,
                   first_expert: int) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of x, w1, w2, logits, weights, w3, b1, b2 and b3; empty where there is no such input."""
+    """The gradients of x, w1, w2, logits, weights, w3, b1, b2 and b3, from those of y and of the weights of the selected
+    experts; empty where there is no such input."""
+    with torch.autocast(x.device.type, enabled=False):
+        return _gradients(grad, grad_shares, x, w1, w2, logits, weights, w3, b1, b2, b3, ids, activation, routing, renormalise, scaling,
+                          alpha, limit, interleaved, transposed, first_expert)
+
+
+def _gradients(grad, grad_shares, x, w1, w2, logits, weights, w3, b1, b2, b3, ids, activation, routing, renormalise, scaling, alpha,
+               limit, interleaved, transposed, first_expert):
     shares = weights * scaling if logits is None else _weigh(logits, ids, routing, renormalise, scaling)
     d_x, d_shares = x.new_zeros(x.shape, dtype=torch.float32), torch.zeros_like(shares)
+    is_named_once = logits is not None  # a token's selected experts differ; ids of the caller need not
     of_experts = [None if t is None else t.new_zeros(t.shape) for t in (w1, w2, w3, b1, b2, b3)]
-    for e in range(w1.shape[0]):
+    for e in range(0 if grad is None else w1.shape[0]):
         token, slot = torch.nonzero(ids == first_expert + e, as_tuple=True)
         if not len(token):
             continue
@@ -161,11 +180,16 @@ def _moe_backward(grad: Tensor, x: Tensor, w1: Tensor, w2: Tensor, logits: Optio
         rows = grad[token].float()
         d_shares[token, slot] = (rows * expert.out).sum(-1)
         d_rows, *found = expert.backward(rows * shares[token, slot].unsqueeze(-1))
-        d_x.index_add_(0, token, d_rows)
+        if is_named_once:
+            d_x.index_add_(0, token, d_rows)
+        else:
+            _add_rows(d_x, token, d_rows)
         for whole, part in zip(of_experts, found):
             if whole is not None:
                 whole[e] = part.to(whole.dtype)
-    nothing = grad.new_empty(0)
+    if grad_shares is not None:
+        d_shares += grad_shares
+    nothing = x.new_empty(0)
     d_w1, d_w2, d_w3, d_b1, d_b2, d_b3 = (nothing.clone() if t is None else t for t in of_experts)
     d_logits = nothing.clone() if logits is None else _weigh_backward(d_shares, logits, ids, routing, renormalise, scaling)
     d_weights = nothing.clone() if weights is None else torch.where(ids >= 0, d_shares * scaling, 0.0)
@@ -173,23 +197,25 @@ def _moe_backward(grad: Tensor, x: Tensor, w1: Tensor, w2: Tensor, logits: Optio
 
 
 @_moe_backward.register_fake
-def _(grad, x, w1, w2, logits, weights, w3, b1, b2, b3, ids, activation, routing, renormalise, scaling, alpha, limit, interleaved,
-      transposed, first_expert):
-    return tuple(grad.new_empty(0) if t is None else t.new_empty(t.shape) for t in (x, w1, w2, logits, weights, w3, b1, b2, b3))
+def _(grad, grad_shares, x, w1, w2, logits, weights, w3, b1, b2, b3, ids, activation, routing, renormalise, scaling, alpha, limit,
+      interleaved, transposed, first_expert):
+    return tuple(x.new_empty(0) if t is None else t.new_empty(t.shape) for t in (x, w1, w2, logits, weights, w3, b1, b2, b3))
 
 
 def _keep(ctx, inputs, output):
     (x, w1, w2, logits, given_ids, weights, w3, b1, b2, b3, _, _, _, activation, routing, renormalise, scaling, alpha, limit, _, _,
      interleaved, transposed, _, first_expert) = inputs
     ctx.save_for_backward(x, w1, w2, logits, weights, w3, b1, b2, b3, output[1])
-    ctx.options = (activation, routing, renormalise, scaling, alpha, limit, interleaved, transposed, first_expert)
-    ctx.mark_non_differentiable(*output[1:])
+    ctx.options = (activation, routing or "softmax", renormalise is not False, scaling, ALPHA if alpha is None else alpha,
+                   LIMIT if limit is None else limit, interleaved, transposed, first_expert)
+    ctx.mark_non_differentiable(output[1], output[3])
+    ctx.set_materialize_grads(False)
 
 
-def _backward(ctx, grad, *_):
+def _backward(ctx, grad, _ids, grad_shares, _counts):
     saved = ctx.saved_tensors
     d_x, d_w1, d_w2, d_logits, d_weights, d_w3, d_b1, d_b2, d_b3 = \
-        (g if t is not None else None for g, t in zip(_moe_backward(grad, *saved, *ctx.options), saved))
+        (g if t is not None else None for g, t in zip(_moe_backward(grad, grad_shares, *saved, *ctx.options), saved))
     return (d_x, d_w1, d_w2, d_logits, None, d_weights, d_w3, d_b1, d_b2, d_b3) + (None,) * 15
 
 
@@ -200,44 +226,69 @@ def _rows(t: Optional[Tensor]) -> Optional[Tensor]:
     """As (tokens, columns), its last axis contiguous."""
     if t is None:
         return None
-    t = t.reshape(-1, t.shape[-1])
+    t = t if t.dim() == 2 else t.reshape(-1, t.shape[-1])
     return t if t.stride(-1) == 1 or t.shape[-1] == 1 else t.contiguous()
+
+
+def _numbers(ids: Tensor) -> Tensor:
+    """As int32; what int32 does not hold stays out of range."""
+    if ids.dtype in (torch.int64, torch.uint32):
+        ids = ids.long().clamp(-2**31, 2**31 - 1)
+    return ids if ids.is_floating_point() else _rows(ids).to(torch.int32).contiguous()  # moe() refuses other types
+
+
+def _autocast(x, w1, w2, w3, *others):
+    """The tensors as torch.autocast asks for here: x and the weights of the experts in its dtype, others in float32,
+    which the extension takes with every type."""
+    if x.device.type not in ("cpu", "cuda") or not torch.is_autocast_enabled(x.device.type):
+        return (x, w1, w2, w3, *others)
+    x, w1, w2, w3 = autocast(x, w1, w2, w3)
+    return (x, w1, w2, w3, *(None if t is None else t.float() for t in others))
+
+
+_is_any_autocast = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)  # True: look at the device's
 
 
 def moe(x: Tensor, w1: Tensor, w2: Tensor, *, logits: Optional[Tensor] = None, ids: Optional[Tensor] = None,
         weights: Optional[Tensor] = None, w3: Optional[Tensor] = None, b1: Optional[Tensor] = None, b2: Optional[Tensor] = None,
         b3: Optional[Tensor] = None, correction: Optional[Tensor] = None, mask: Optional[Tensor] = None, top_k: Optional[int] = None,
-        activation: str = "swiglu", routing: str = "softmax", renormalise: bool = True, scaling: float = 1.0, alpha: float = 1.702,
-        limit: float = 7.0, groups: int = 1, groups_kept: int = 1, interleaved: bool = False, transposed: bool = False,
-        experts: Optional[int] = None, first_expert: int = 0,
+        activation: str = "swiglu", routing: Optional[str] = None, renormalise: Optional[bool] = None, scaling: float = 1.0,
+        alpha: Optional[float] = None, limit: Optional[float] = None, groups: int = 1, groups_kept: int = 1,
+        interleaved: bool = False, transposed: bool = False, experts: Optional[int] = None, first_expert: int = 0,
         return_routing: bool = False) -> Union[Tensor, Tuple[Tensor, Tensor, Tensor, Tensor]]:
     """attest.moe() for PyTorch's tensors, with gradients and under torch.compile.
 
     The arguments are those of attest.moe(), without `out`. x may have more axes before its last; logits, ids, weights
-    and mask then have as many. ids may be int64. Differentiable in x, all weights and biases, and logits or weights:
-    the weights of the selected experts have a gradient, the selection has none. PyTorch's own operators compute the
-    gradients.
+    and mask then have as many. ids may be int64. torch.autocast casts x, w1, w2 and w3, so y has its dtype.
+
+    Differentiable in x, all weights and biases, and logits or weights, through y and through the weights that
+    return_routing=True returns; the selection, the ids and the counts have no gradient. PyTorch's own operators compute
+    the gradients.
     """
     if ids is None and (logits is None or top_k is None):
         raise TypeError("logits and top_k are missing, or else ids and weights")
+    is_compiling = torch.compiler.is_compiling()
+    if is_compiling or _is_any_autocast():
+        x, w1, w2, w3, b1, b2, b3, logits = _autocast(x, w1, w2, w3, b1, b2, b3, logits)
     if ids is not None:
-        ids = _rows(ids).to(torch.int32).contiguous()
+        ids = _numbers(ids)
         weights = None if weights is None else _rows(weights).float().contiguous()
-        if weights is None:
-            raise TypeError("weights is missing: those of ids")
-        if logits is not None:
-            raise ValueError("logits is given, but ids say where tokens go")
-        top_k, routing, renormalise = ids.shape[1], "softmax", False
-    elif weights is not None:
-        raise ValueError("weights is given, but ids are not")
-    if experts is None:
-        experts = logits.shape[-1] if logits is not None else first_expert + w1.shape[0]
-    y, ids, shares, counts = _moe(_rows(x), w1, w2, _rows(logits), ids, weights, w3, b1, b2, b3, correction,
-                                  None if mask is None else mask.reshape(-1).contiguous(), top_k, activation, routing, renormalise,
-                                  float(scaling), float(alpha), float(limit), groups, groups_kept, interleaved, transposed, experts,
-                                  first_expert)
-    y = y.reshape(x.shape)
+    rows, logits, mask = _rows(x), _rows(logits), None if mask is None else mask.reshape(-1).contiguous()
+    if not is_compiling and is_plain(rows, w1, w2, logits, ids, weights, w3, b1, b2, b3, correction, mask) and \
+            not is_transformed() and not needs_gradient(rows, w1, w2, logits, weights, w3, b1, b2, b3):
+        answer = _core_moe(rows, w1, w2, logits=logits, ids=ids, weights=weights, w3=w3, b1=b1, b2=b2, b3=b3, correction=correction,
+                           mask=mask, top_k=top_k, activation=activation, routing=routing, renormalise=renormalise, scaling=scaling,
+                           alpha=alpha, limit=limit, groups=groups, groups_kept=groups_kept, interleaved=interleaved,
+                           transposed=transposed, experts=experts, first_expert=first_expert, return_routing=return_routing)
+    else:
+        if experts is None:
+            experts = logits.shape[-1] if logits is not None else first_expert + w1.shape[0]
+        answer = _moe(rows, w1, w2, logits, ids, weights, w3, b1, b2, b3, correction, mask, top_k, activation, routing, renormalise,
+                      float(scaling), None if alpha is None else float(alpha), None if limit is None else float(limit), groups,
+                      groups_kept, interleaved, transposed, experts, first_expert)
+        answer = answer if return_routing else answer[0]
     if not return_routing:
-        return y
-    slots = (*x.shape[:-1], top_k)
-    return y, ids.reshape(slots), shares.reshape(slots), counts
+        return answer if x.dim() == 2 else answer.reshape(x.shape)
+    y, ids, shares, counts = answer
+    slots = (*x.shape[:-1], ids.shape[-1])
+    return y.reshape(x.shape), ids.reshape(slots), shares.reshape(slots), counts

@@ -282,7 +282,8 @@ static int choose_routing(moe_call *m) {
     if (need(m, MOE_WEIGHTS, "those of ids") ||
         forbid(m, MOE_LOGITS, "ids say where tokens go") ||
         forbid(m, MOE_ROUTING, "ids say where tokens go") ||
-        forbid(m, MOE_RENORMALISE, "weights are taken as they are"))
+        forbid(m, MOE_RENORMALISE, "weights are taken as they are") ||
+        forbid(m, MOE_TOP_K, "ids say how many experts a token has"))
         return -1;
     if (m->array[MOE_IDS].ndim != 2)
         return array_wrong_shape(&m->array[MOE_IDS], "(tokens, experts per token)");
@@ -309,6 +310,10 @@ static int read_options(moe_call *m) {
         read_count(m, MOE_FIRST_EXPERT, &p->first_expert))
         return -1;
     if (interleaved && forbid(m, MOE_W3, "interleaved says that w1 has both"))
+        return -1;
+    if (activation != ATT_MOE_SWIGLU_CLAMPED &&
+        (forbid(m, MOE_ALPHA, "only activation='swiglu-clamped' has it") ||
+         forbid(m, MOE_LIMIT, "only activation='swiglu-clamped' has it")))
         return -1;
     p->activation = (att_moe_activation)activation;
     p->routing = (att_moe_routing)routing;

@@ -9,6 +9,7 @@ import attest.jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 
 TOKENS, HIDDEN, INNER, EXPERTS, TOP_K = 203, 24, 16, 5, 2  # more tokens per expert than a block of the gradient has
+GIVEN = dict(ids=np.zeros((TOKENS, 1), np.int32), weights=np.ones((TOKENS, 1), np.float32))
 UNGATED = ("relu2", "silu", "gelu", "gelu-tanh")
 
 
@@ -127,6 +128,35 @@ def test_ids_that_are_given():
         assert not np.asarray(d_weights)[np.asarray(ids) < first].any()
 
 
+@pytest.mark.parametrize("wrong", [2**32 + 1, 2**31, -2**32, EXPERTS])
+def test_ids_that_no_expert_has(wrong):
+    """None becomes another expert's, whatever int32 makes of it."""
+    given, ids = layer(), np.zeros((TOKENS, 1), np.int64)
+    ids[4] = wrong
+    in_64_bits = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    with in_64_bits(True), pytest.raises(jax.errors.JaxRuntimeError, match=r"given_ids\[4\]\[0\]=.* is not in -1 \.\. 4"):
+        attest.jax.moe(given["x"], given["w1"], given["w2"], ids=ids, weights=np.ones((TOKENS, 1), np.float32)).block_until_ready()
+
+
+@pytest.mark.parametrize("routing, renormalise", [("softmax", True), ("sigmoid", False), ("topk", None)])
+def test_gradients_of_the_returned_weights(routing, renormalise):
+    """As a loss that balances the load of experts has them; with those of y, and alone."""
+    given, grad = layer(), normal(6, TOKENS, TOP_K)
+    options = dict(routing=routing, renormalise=renormalise)
+
+    def mine(logits, through_y):
+        y, _, weights, _ = ours({**given, "logits": logits}, return_routing=True, **options)
+        return (weights * grad).sum() + through_y * y.sum()
+
+    def theirs(logits, through_y):
+        ids = jax.lax.top_k(logits, TOP_K)[1]
+        weights = jnp.take_along_axis(weighed(logits, ids, routing, renormalise is not False), ids, 1)
+        return (weights * grad).sum() + through_y * formula({**given, "logits": logits}, **{**options, "renormalise": renormalise is not False}).sum()
+
+    for through_y in (0.0, 1.0):
+        close(jax.jit(jax.grad(mine))(given["logits"], through_y), jax.grad(theirs)(given["logits"], through_y), 2e-5)
+
+
 def test_axes_before_the_last_routing_and_mask():
     given = layer()
     y, ids, weights, counts = ours(given, return_routing=True)
@@ -152,6 +182,10 @@ def test_no_tokens_and_vmap():
     (TypeError, "logits is missing", {}), (TypeError, "weights is missing", dict(ids=np.zeros((TOKENS, 1), np.int32))),
     (ValueError, "logits is given, but ids", dict(ids=np.zeros((TOKENS, 1), np.int32), weights=np.ones((TOKENS, 1)),
                                                   logits=np.zeros((TOKENS, EXPERTS), np.float32))),
+    (ValueError, "top_k is given, but ids", GIVEN | dict(top_k=99)), (ValueError, "routing is given, but ids", GIVEN | dict(routing="topk")),
+    (ValueError, "renormalise is given, but weights", GIVEN | dict(renormalise=False)),
+    (ValueError, "alpha is given, but only", GIVEN | dict(alpha=1.0)), (ValueError, "limit is given, but only", GIVEN | dict(limit=-1.0)),
+    (TypeError, "ids is float32; expected int32", GIVEN | dict(ids=np.zeros((TOKENS, 1), np.float32))),
     (ValueError, "activation is 'tanh'", dict(logits=np.zeros((TOKENS, EXPERTS), np.float32), top_k=1, activation="tanh")),
     (ValueError, "b1 has the shape", dict(logits=np.zeros((TOKENS, EXPERTS), np.float32), top_k=1, b1=np.zeros((EXPERTS, 3), np.float32)))])
 def test_mistakes(kind, text, options):

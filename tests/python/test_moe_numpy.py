@@ -35,6 +35,7 @@ ACTIVATIONS = {
     "gelu": lambda g, u: 0.5 * g * (1 + erf(g / np.sqrt(2))),
     "gelu-tanh": lambda g, u: 0.5 * g * (1 + np.tanh(np.sqrt(2 / np.pi) * (g + 0.044715 * g**3))),
 }
+GIVEN = dict(logits=None, top_k=None, ids=np.zeros((TOKENS, TOP_K), "int32"), weights=np.zeros((TOKENS, TOP_K), "float32"))
 UNGATED = ("relu2", "silu", "gelu", "gelu-tanh")
 
 
@@ -182,6 +183,12 @@ def test_nothing_to_do(rng):
     (TypeError, "top_k is '2': a whole number is needed", dict(top_k="2")),
     (TypeError, "limit is 'x': a number is needed", dict(limit="x")),
     (ValueError, "w2 has a stride of 2 along its last axis", dict(w2=np.zeros((EXPERTS, HIDDEN, 2 * INNER), "float32")[..., ::2])),
+    (ValueError, "top_k is given, but ids say", GIVEN | dict(top_k=99)),
+    (ValueError, "routing is given, but ids say", GIVEN | dict(routing="topk")),
+    (ValueError, "renormalise is given, but weights", GIVEN | dict(renormalise=True)),
+    (ValueError, "alpha is given, but only activation='swiglu-clamped'", dict(alpha=1.702)),
+    (ValueError, "limit is given, but only activation='swiglu-clamped'", dict(limit=-1, activation="relu2")),
+    (ValueError, "limit=-1 is not a finite number above 0", dict(limit=-1, activation="swiglu-clamped")),
     (ValueError, "w3 is given, but interleaved", dict(interleaved=True, w3=np.zeros((EXPERTS, INNER, HIDDEN), "float32"))),
 ])
 def test_mistakes(rng, kind, text, change):
