@@ -1,7 +1,8 @@
 """_transformers_experts.py: experts_implementation="attest" for Hugging Face transformers;
 attest.torch.register_transformers() calls it.
 
-A model keeps its own router: this receives the ids and weights of every token.
+A model keeps its own router: this receives the ids and weights of every token. transformers takes other
+implementations than its own from 5.7 on.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import torch
 
 from . import UnsupportedError
+from ._torch_layout import autocast
 from ._torch_moe import moe
 
 
@@ -25,36 +27,36 @@ def _activation_of(act_fn):
 
 
 def _how(module):
-    """The activation and its constants. What is not understood is refused by name: another activation would be
-    another model."""
+    """The activation, its constants, and whether the gate's rows alternate with those of the other factor. What is not
+    understood is refused by name: another activation would be another model."""
     from transformers.integrations.moe import _default_apply_gate
 
     name = type(module).__name__
-    if module.has_post_expert_norm:
+    if getattr(module, "has_post_expert_norm", False):  # from 5.17 on
         raise UnsupportedError(f"experts_implementation='attest' has no norm behind an expert, which {name} has: use 'grouped_mm' or 'eager'")
     if not module.has_gate:
         activation = _activation_of(module.act_fn)[1]
     elif type(module)._apply_gate is _default_apply_gate:
         activation = _activation_of(module.act_fn)[0]
     elif name == "GptOssExperts":
-        return {"activation": "swiglu-clamped", "alpha": module.alpha, "limit": module.limit}
+        return {"activation": "swiglu-clamped", "alpha": module.alpha, "limit": module.limit, "interleaved": True}
     else:
         activation = None
     if activation is None:
         raise UnsupportedError(f"experts_implementation='attest' does not know the activation of {name}: use 'grouped_mm' or 'eager'")
-    return {"activation": activation}
+    return {"activation": activation, "interleaved": module.has_gate and not module.is_concatenated}
 
 
 def experts_forward(self, hidden_states, top_k_index, top_k_weights):
-    """transformers' experts interface: (tokens, hidden) in and out."""
-    has_bias = self.has_bias
-    ids = top_k_index
-    if self._is_expert_parallel:  # those of other processes
-        ids = torch.where(ids >= self.num_experts, -1, ids)
-    return moe(hidden_states, self.gate_up_proj if self.has_gate else self.up_proj, self.down_proj, ids=ids, weights=top_k_weights,
-               b1=(self.gate_up_proj_bias if self.has_gate else self.up_proj_bias) if has_bias else None,
-               b2=self.down_proj_bias if has_bias else None, interleaved=self.has_gate and not self.is_concatenated,
-               transposed=self.is_transposed, **_how(self))
+    """transformers' experts interface: (tokens, hidden) in and out, in the dtype of the hidden states as for "eager"."""
+    has_gate, has_bias = self.has_gate, self.has_bias
+    first = self.gate_up_proj if has_gate else self.up_proj
+    x, w1, w2 = autocast(hidden_states, first, self.down_proj)
+    ids = torch.where(top_k_index < self.num_experts, top_k_index, -1)  # those above are experts of other processes
+    y = moe(x.to(w1.dtype), w1, w2, ids=ids, weights=top_k_weights,
+            b1=(self.gate_up_proj_bias if has_gate else self.up_proj_bias) if has_bias else None,
+            b2=self.down_proj_bias if has_bias else None, transposed=self.is_transposed, **_how(self))
+    return y.to(hidden_states.dtype)
 
 
 def register(name):
