@@ -18,6 +18,7 @@ from attest._parallel.band import Mask, band_of  # noqa: E402
 from attest._parallel.parts import Parts  # noqa: E402
 from attest._parallel.tree import Tree, nodes_of  # noqa: E402
 from attest.torch import parallel  # noqa: E402
+from attest.torch.parallel.context import Sharing  # noqa: E402
 from attest.torch.parallel.ulysses import head_ranges  # noqa: E402
 
 
@@ -62,6 +63,23 @@ def test_a_cut_of_two_groups():
     cut = parallel.zigzag(64, 4)
     assert cut.of_groups(2) == parallel.Cut((16, 32, 16), (0, 1, 0), 2)
     assert cut.of_ranks(2, 2) == parallel.Cut((8, 8, 8, 8), (0, 1, 1, 0), 2)
+
+
+@pytest.mark.parametrize("cut", [parallel.zigzag(64, 4), parallel.contiguous(64, 4), parallel.zigzag(37, 3), parallel.zigzag(64, 2, pieces=16),
+                                 parallel.Cut((5, 0, 7, 9, 3, 0), (0, 1, 0, 1, 1, 0), 2)])
+def test_positions_of_a_rank_are_known_as_such(cut, monkeypatch):
+    """transformers counts where positions jump. Equal shards need two comparisons at most: the host waits for each."""
+    compared, equal = [], torch.equal
+    monkeypatch.setattr(torch, "equal", lambda a, b: compared.append(1) or equal(a, b))
+    sharing = Sharing(cut, None, "ring", None, None, None, None)
+    for rank in range(cut.ranks):
+        positions = cut.positions(rank)
+        packed = (positions.diff(prepend=positions[:1] - 1) != 1).cumsum(-1)[None]
+        compared.clear()
+        assert sharing._has_positions(packed)
+        packed[0, -1] += 1
+        assert not sharing._has_positions(packed)
+        assert len(set(cut.lengths)) > 1 or len(compared) <= 4
 
 
 @pytest.mark.parametrize("wrong", [

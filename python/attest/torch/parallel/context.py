@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Any, Iterator, NamedTuple, Optional, Sequence
+from typing import Any, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -58,13 +58,29 @@ class Sharing(NamedTuple):
         """Whether positions jump exactly where those of some rank's rows do; documents must be given by the caller."""
         if self.documents is not None:
             return True
-        return any(torch.equal(packed[0], _jumps(self.cut.positions(rank, packed.device)))
-                   for rank in range(self.cut.ranks) if self.cut.rows_of(rank) == packed.shape[-1])
+        rows = packed.shape[-1]
+        found = {_jumps(self.cut, rank) for rank in range(self.cut.ranks) if self.cut.rows_of(rank) == rows}
+        # The host waits for a GPU at each comparison; zigzag() and contiguous() need two at most.
+        return any(torch.equal(packed[0], _counted(jumps, rows, packed)) for jumps in found)
 
 
-def _jumps(positions: Tensor) -> Tensor:
-    """How often the position does not increase by one, which is how transformers counts sequences."""
-    return (positions.diff(prepend=positions[:1] - 1) != 1).cumsum(-1)
+def _jumps(cut: Cut, rank: int) -> Tuple[int, ...]:
+    """The rows of a rank whose position is not that of the row before plus one."""
+    row, next_position, jumps = 0, None, []
+    for piece in cut.pieces_of(rank):
+        if cut.lengths[piece] and next_position not in (None, cut.starts[piece]):
+            jumps.append(row)
+        if cut.lengths[piece]:
+            row, next_position = row + cut.lengths[piece], cut.starts[piece] + cut.lengths[piece]
+    return tuple(jumps)
+
+
+def _counted(jumps: Tuple[int, ...], rows: int, like: Tensor) -> Tensor:
+    """How many jumps there are up to each row, which is how transformers counts sequences."""
+    count = torch.zeros(rows, dtype=like.dtype, device=like.device)
+    for row in jumps:
+        count[row:] += 1
+    return count
 
 
 def _refuse(**given: Any) -> None:
