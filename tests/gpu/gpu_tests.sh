@@ -216,8 +216,12 @@ python() {
     export PYTHONPATH=$build/python XLA_PYTHON_CLIENT_PREALLOCATE=false
     step "PyTorch's CPU tensors, and models" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_torch_cpu.py tests/python/test_transformers.py
     step "PyTorch's CUDA tensors" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_torch_gpu.py
+    step "PyTorch's operators" 600 python3 -m pytest -q -p no:cacheprovider \
+        tests/python/test_{torch_attention,torch_merge,torch_moe,torch_scores,flash_attn}.py
+    step "PyTorch's training, models' masks and experts" 600 python3 -m pytest -q -p no:cacheprovider \
+        tests/python/test_{training,transformers_masks,transformers_experts}.py
     if python3 -c 'import jax; assert jax.default_backend() == "gpu"' >/dev/null 2>&1; then
-        step "JAX's programs" 400 python3 -m pytest -q -p no:cacheprovider tests/python/test_jax_program.py
+        step "JAX's programs" 600 python3 -m pytest -q -p no:cacheprovider tests/python/test_{jax_program,jax_moe}.py
     else
         skip "JAX's programs: no JAX here has a GPU"
     fi
@@ -234,6 +238,16 @@ python() {
 # Exact allocations, so that the first byte past a tensor is seen. Its own finds end with status 9.
 sanitizer() {
     local tool sanitizer
+    # One problem or two, of suites backward_edge and moe_edge, for each of their kernels.
+    local -a backward=('b2h3s1sk130d64,bf16' 'b1h2s67d80,bf16,causal' 'b1h2s67d128,fp16' 'b1h2s67d160,bf16,causal'
+        'b1h2s67d256,fp16' 'b1h2s50d192dv128,bf16,causal' 'b1h2s50d256dv16,bf16,causal'
+        'b2h4hkv2s70d64,fp16,causal,scale=0' 'b2h4hkv2s70d64,fp16,causal,softcap=30'
+        'b2h4hkv2s70d64,bf16,causal,alibi' 'b2h4hkv2s33sk45d64,bf16,bias=f32:1hqk,dbias'
+        'b3h2s90sk260d128,fp16,varlen,window=70:30,align=top-left')
+    local -a moe=('t3e8k2h64i64,fp16,counts' 't63e4k2h128i64,bf16,ids' 't21e4k2h63i40,fp16' 't33e4k2h127i129,bf16'
+        't150e2k2h200i150,bf16,transposed'
+        't41e16k4h32i32,bf16,route=sigmoid,correction,groups=4:1,ids,weights,counts'
+        't27e8k2h64i48,bf16,range=5:3,route=given,data=holes,ids,weights,counts')
     sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
     if [[ ! -x $sanitizer ]]; then
         skip 'compute-sanitizer is not here'
@@ -244,6 +258,14 @@ sanitizer() {
             --kernel-name-exclude kns=cublas "$attest" verify --suite quick --device cuda --refusals /dev/null
         ATTEST_LAB_EXACT=1 step "$tool of merge" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 \
             "$attest" verify --suite merge --device cuda --refusals /dev/null
+        ATTEST_LAB_EXACT=1 step "$tool of backward" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 \
+            "$attest" verify "${backward[@]/#/backward:}" --device cuda --refusals /dev/null
+        ATTEST_LAB_EXACT=1 step "$tool of moe" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 \
+            "$attest" verify "${moe[@]/#/moe:}" --device cuda --refusals /dev/null
+        # Hopper's kernels for more tokens of an expert, and the second product that they call.
+        ! has_hopper || ATTEST_LAB_EXACT=1 step "$tool of moe, for many tokens" 400 "$sanitizer" --tool "$tool" --error-exitcode 9 \
+            "$attest" verify moe:t150e4k2h64i48,bf16,mask,b1,b2,ids,weights,counts --device cuda \
+            --kernel 'moe_sm90_bf16_m64*' --kernel 'moe_sm90_bf16_m176*'
     done
 }
 
