@@ -1,6 +1,6 @@
 """_torch_moe.py: attest.torch.moe(), the operator torch.ops.attest.moe with its gradient.
 
-Plain tensors without a gradient go to the extension at once: one token's layer takes little more time than an operator.
+Plain tensors without a gradient go to the extension directly: for few tokens the operator costs more than the layer.
 PyTorch's operators compute the gradient, expert by expert, in a separate operator: attest has no kernel for it yet.
 """
 
@@ -232,9 +232,9 @@ def _rows(t: Optional[Tensor]) -> Optional[Tensor]:
 
 def _numbers(ids: Tensor) -> Tensor:
     """As int32; what int32 does not hold stays out of range."""
-    if ids.dtype in (torch.int64, torch.uint32):
-        ids = ids.long().clamp(-2**31, 2**31 - 1)
-    return ids if ids.is_floating_point() else _rows(ids).to(torch.int32).contiguous()  # moe() refuses other types
+    if ids.dtype != torch.int32 and not ids.is_floating_point():  # the extension refuses that
+        ids = ids.long().clamp(-2**31, 2**31 - 1).to(torch.int32)
+    return _rows(ids).contiguous()
 
 
 def _autocast(x, w1, w2, w3, *others):
