@@ -433,12 +433,15 @@ static void put_open_goals(const char *set) {
 
 /* The goals of training steps, each with the model or call that is nearest to missing it. */
 static void put_training_goals(const char *file) {
-    json_t *document, *list;
+    json_t *list;
     lab_message why;
     bool holds;
     FILE *nowhere = fopen("/dev/null", "w");
     path = file;
-    if (!nowhere || !lab_training_steps_open(&document, file))
+    json_t *document = lab_json_load(file, &why);
+    if (!document || !nowhere)
+        fail(document ? "/dev/null cannot be opened" : why.text);
+    if (!lab_training_steps_schema(text(document, "schema")))
         fail("has no training steps");
     if (!lab_training_steps_judge(nowhere, document, file, &list, &holds, &why))
         fail(why.text);
