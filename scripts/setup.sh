@@ -216,7 +216,7 @@ fetch_frameworks() {
     rm -rf "$venv"
     if ! python3 -m venv --without-pip "$venv" ||
         ! packages=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); then
-        echo 'setup: Python makes no environment for PyTorch, transformers and JAX; the tests with them cannot run'
+        echo 'setup: Python cannot make an environment for PyTorch, transformers and JAX; the tests with them cannot run'
         return 1
     fi
     fetch 'PyTorch, transformers and JAX (some gigabytes)' frameworks.txt 'the tests with them cannot run' "$packages" || return 1

@@ -41,16 +41,16 @@ check 'pip is called once per list' test "$(grep -c ' install ' "$scratch/calls"
 # An environment for the frameworks, once per list.
 touch "$scratch/offline"
 said=$(set_up frameworks)
-check 'without a network it cannot be had' test $? -eq 3
-check 'one line says so' test "$(grep -c '^setup: .* cannot be had; the tests with them cannot run$' <<<"$said")" -eq 1
+check 'without a network it cannot be fetched' test $? -eq 3
+check 'one line says so' test "$(grep -c '^setup: cannot fetch .*; the tests with them cannot run$' <<<"$said")" -eq 1
 rm "$scratch/offline"
-check 'it is had the next time' set_up frameworks >/dev/null
+check 'it is fetched the next time' set_up frameworks >/dev/null
 check 'in a folder of its own' grep -q -- " --target $scratch/build/tools/frameworks/packages " "$scratch/calls"
 fetched=$(wc -l <"$scratch/calls")
 check 'it is kept' set_up frameworks
 check 'nothing is fetched again' test "$(wc -l <"$scratch/calls")" -eq "$fetched"
 echo other >"$scratch/build/tools/frameworks/frameworks.txt"
-check 'that of another list is made anew' set_up frameworks >/dev/null
+check 'that of another list is made again' set_up frameworks >/dev/null
 check 'by this list' test "$(wc -l <"$scratch/calls")" -eq $((fetched + 1))
 
 for list in nvdisasm wheel_tools frameworks; do
