@@ -7,6 +7,7 @@
 #include "lab/base/json.h"
 #include "lab/base/json_load.h"
 #include "lab/report/call_costs.h"
+#include "lab/report/model_speeds.h"
 #include "lab/report/standing.h"
 #include "lab/report/training_steps.h"
 
@@ -41,11 +42,14 @@ static cli_exit judge(cli_session *session, lab_report *report) {
 typedef bool judge_function(FILE *text, json_t *document, const char *name, json_t **goals,
                             bool *holds, lab_message *why);
 
-/* Samples of the host cost of calls, or of training steps, are in separate files. */
+/* Samples of the host cost of calls, of training steps, or of whole models, are in separate
+ * files. */
 static judge_function *function_for(const json_t *document) {
     const char *schema = json_string_value(json_object_get(document, "schema"));
     if (schema && lab_call_costs_schema(schema))
         return lab_call_costs_judge;
+    if (schema && lab_model_speeds_schema(schema))
+        return lab_model_speeds_judge;
     return schema && lab_training_steps_schema(schema) ? lab_training_steps_judge : NULL;
 }
 

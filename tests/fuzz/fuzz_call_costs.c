@@ -1,8 +1,10 @@
-/* fuzz_call_costs.c: samples of calls from Python, and of training steps, judged. */
+/* fuzz_call_costs.c: samples of calls from Python, of training steps and of whole models,
+ * judged. */
 #include <string.h>
 
 #include "lab/base/json_load.h"
 #include "lab/report/call_costs.h"
+#include "lab/report/model_speeds.h"
 #include "lab/report/training_steps.h"
 #include "tests/fuzz/random_input.h"
 #include "tests/fuzz/text_input.h"
@@ -24,6 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         judged = lab_call_costs_judge(nowhere(), document, "input", &goals, &holds, &why);
     else if (schema && lab_training_steps_schema(schema))
         judged = lab_training_steps_judge(nowhere(), document, "input", &goals, &holds, &why);
+    else if (schema && lab_model_speeds_schema(schema))
+        judged = lab_model_speeds_judge(nowhere(), document, "input", &goals, &holds, &why);
     if (!judged)
         check_message(&why);
     json_decref(goals);
