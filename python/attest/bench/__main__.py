@@ -41,27 +41,28 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m attest.bench", description=about,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cpu", "cuda"), help="cuda where PyTorch finds one")
-    parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls", "training")),
+    parser.add_argument("--groups", type=_words((*problems.GPU_GROUPS, "calls", "training", "models")),
                         help="of a GPU: forward, fp16, gqa, dims, seed, decode, decode_sweep, chunk, few_heads, pages, features, features_fp16, patterns, bias, combinations, masks, masks_inf, masks_min, float32, windows, lengths, experts, sweep "
                         "(default forward,seed,decode), "
                         "and gradients: backward, backward_fp16, backward_gqa, backward_dims, backward_seed; on a CPU: backward, features, experts; "
                         "on either: parallel_4, parallel_8, the parts and merges of a ring of so many ranks beside one call; "
                         "calls, what a call costs the host; training, training steps of models of "
-                        "transformers, and forward and backward of the attention alone, beside PyTorch's")
+                        "transformers, and forward and backward of the attention alone, beside PyTorch's; models, tokens/s of models of transformers in prefill and "
+                        "generation")
     parser.add_argument("--model-size", choices=("tiny", "small", "1b"), help="of the group training (GPU 1b, CPU small)")
-    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "fa3", "flex", "jax", "contiguous", "plain", "whole", "equal", "none")),
+    parser.add_argument("--rivals", type=_words(("default", "flash", "cudnn", "efficient", "math", "fa3", "flex", "jax", "contiguous", "plain", "whole", "equal", "sdpa", "eager", "grouped_mm", "none")),
                         help="default: all of them that are here, without flex on a CPU, where it compiles for minutes; fa3: FlashAttention-3, where "
                         "flash_attn_interface can be imported; contiguous: attest itself, where "
                         "the group pages has it read pages; plain: attest itself, without what the groups features and windows add; whole: attest itself, one call "
                         "where the groups parallel_4 and parallel_8 play a ring; equal: attest itself, with equal lengths, "
-                        "beside the group lengths; none: attest alone")
+                        "beside the group lengths; sdpa, eager, grouped_mm: of the group models, as is flex; none: attest alone")
     parser.add_argument("--pace", type=_words(tuple(MODES)), default=["turns"],
                         help="of a GPU, several with commas. turns: one replay in turn; sustained: replays back to back, "
                         "at the clock that the power allows; burst: one replay after 12 ms of rest")
     parser.add_argument("--dtypes", type=_words(("f32", "bf16", "fp16")), default=["f32", "bf16", "fp16"], help="of a CPU")
     parser.add_argument("--threads", type=_numbers, default=[1, 2], help="of a CPU")
     parser.add_argument("--sizes", type=_numbers, default=[512, 2048, 4096], help="of a CPU")
-    parser.add_argument("--only", metavar="TEXT", help="rows whose problem has this in its line")
+    parser.add_argument("--only", metavar="TEXT", help="rows whose problem has this in its line, or models whose name has it")
     parser.add_argument("--rounds", type=int, help="least samples of each (GPU 15, CPU 5)")
     parser.add_argument("--budget", type=float, help="seconds that rows may go on once they have them (GPU 0, CPU 1)")
     parser.add_argument("--seed", type=int, default=1)
@@ -154,6 +155,7 @@ def _fill_defaults(options) -> None:
     options.groups = options.groups or (list(problems.GPU_DEFAULT) if gpu else [])
     options.rounds = options.rounds or (15 if gpu else 5)
     options.budget = (0.0 if gpu else 1.0) if options.budget is None else options.budget
+    options.rivals_given = bool(options.rivals)
     options.rivals = options.rivals or ["default", "flash", "cudnn", "efficient", "math", "jax", "whole", "equal"] + ["flex", "fa3"] * gpu
     options.rivals = [name for name in options.rivals if name != "none"]
     random.seed(options.seed)
@@ -192,7 +194,12 @@ def _run(options) -> int:
             training.measure(options.device, options.rounds, options.model_size, path)
             return _judge(options, program, [path])
         _fill_defaults(options)
-        for alone in ("calls", "training"):
+        if options.groups == ["models"]:
+            from . import models
+
+            models.measure(options, path)
+            return _judge(options, program, [path])
+        for alone in ("calls", "training", "models"):
             if alone in options.groups:
                 raise ValueError(f"the group {alone} is measured by itself")
         _measure(options, path)
