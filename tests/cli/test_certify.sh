@@ -168,7 +168,7 @@ expect 'sign the others' 0 -- certify "${fast[@]}" --kernel '[bfm]*_cpu_portable
 check 'sign the list' ssh-keygen -q -Y sign -f key -n attest ev/required.txt
 expect 'every signature holds' 0 out=' 0 failed$' -- certify --check --evidence ev --signers signers --json check.json
 echo '# no older clock' >ev/harnesses.txt
-expect 'an unsigned list of clocks fails' 1 out='^FAIL harnesses.txt: ev/harnesses.txt: is not signed' -- certify --check --evidence ev --signers signers
+expect 'an unsigned list of clocks fails' 1 out='^FAIL harnesses.txt: harnesses.txt: is not signed' -- certify --check --evidence ev --signers signers
 rm ev/harnesses.txt
 check 'and by whom' json check.json '{k["signature"] for k in d["kernels"]} == {"signed by lab@example.org"}'
 expect 'no such file of signers' 2 err='absent: No such file' -- certify --check --evidence ev --signers absent
