@@ -650,6 +650,43 @@ static void test_run__sink__takes_its_share(void **state) {
     fixture_close(&f);
 }
 
+/* Scores beyond the range of float32: above, the greatest takes all of the weight; below, a sink
+ * does, unless it is -inf. */
+static void test_run__sink_beside_scores_beyond_float32__one_takes_all(void **state) {
+    const test_case *c = *state;
+    enum { GREATEST = 150, LEAST = 70 };
+    att_problem p = problem_of(c, KEYS);
+    p.features |= ATT_SINKS;
+    p.dtype_o = ATT_F32;
+    for (int sign = -1; sign <= 1; sign += 2) {
+        p.scale = (float)sign * 1.6e38f;
+        fixture f;
+        fixture_open(&f, &p, 13);
+        fixture_fill(&f, BUF_Q, 1.0f);
+        fixture_fill(&f, BUF_K, 2.0f);
+        for (int64_t h = 0; h < p.heads_kv; h++) {
+            fixture_fill_row(&f, BUF_K, 0, h, GREATEST, 3.0f);
+            fixture_fill_row(&f, BUF_K, 0, h, LEAST, 1.0f);
+        }
+        float *sinks = (float *)(void *)f.buf[BUF_SINKS].data;
+        sinks[0] = -INFINITY;
+        sinks[1] = -FLT_MAX;
+        sinks[2] = 0.0f;
+        sinks[3] = FLT_MAX;
+        fixture_run_ok(&f, c->ctx);
+        EACH_ROW(f, h, i) {
+            const int64_t key = sign > 0 ? GREATEST : LEAST;
+            const bool sink = sign < 0 && h > 0;
+            assert_true(fixture_lse(&f, 0, h, i) == (sink ? sinks[h] : (float)sign * INFINITY));
+            for (int64_t x = 0; x < D; x++) {
+                const float v = sink ? 0.0f : fixture_get(&f, BUF_V, 0, h / 2, key, x);
+                assert_true(fixture_get(&f, BUF_O, 0, h, i, x) == v);
+            }
+        }
+        fixture_close(&f);
+    }
+}
+
 /* Subnormal inputs of float16 are normal numbers in float32; an engine may flush those of the
  * other types. */
 static void test_run__denormals__mean_within_the_least_normal(void **state) {
@@ -753,6 +790,7 @@ int main(void) {
         cmocka_unit_test(test_run__no_keys__zero_and_minus_infinity),
         cmocka_unit_test(test_run__no_keys_but_a_sink__zero_and_the_sink),
         cmocka_unit_test(test_run__sink__takes_its_share),
+        cmocka_unit_test(test_run__sink_beside_scores_beyond_float32__one_takes_all),
         cmocka_unit_test(test_run__denormals__mean_within_the_least_normal),
         cmocka_unit_test(test_run__zeros_of_either_sign__zero),
         cmocka_unit_test(test_run__largest_finite_v__stays_finite),

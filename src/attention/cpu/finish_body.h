@@ -22,7 +22,7 @@ static bool sees_a_key(const att_cpu_job *job, const att_cpu_sequence *s, att_cp
  *
  * A result that is not finite, or a row that sees keys but has no weight, may come from values
  * that the mask hides or from float32 overflow. Such a row is recomputed exactly, in
- * float64. */
+ * float64. So is a row whose log-sum overflows before it meets the sink. */
 static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_t r,
                        const float *o, float top, float l) {
     const att_problem *p = job->p;
@@ -30,9 +30,11 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
     const int64_t i = q.position, head = q.head;
     float scale = l > 0.0f ? 1.0f / l : 0.0f;
     float lse = -INFINITY;
+    bool lost = !(l > 0.0f) && sees_a_key(job, s, q);
     if (l > 0.0f && (p->features & (ATT_LSE | ATT_SINKS)))
         lse = top * natural_factor(p) + logf(l);
     if (p->features & ATT_SINKS) {
+        lost = lost || (l > 0.0f && !isfinite(lse));
         const float sink = job->a->sinks[head];
         const float most = fmaxf(sink, lse);
         const float total =
@@ -57,7 +59,6 @@ static void finish_row(const att_cpu_job *job, const att_cpu_sequence *s, int64_
     }
     if (p->features & ATT_LSE)
         job->a->lse[att_cpu_lse_offset(p, s, head, i)] = lse;
-    const bool lost = !(l > 0.0f) && sees_a_key(job, s, q);
     if (lost || !isfinite(vf_reduce_add(probe)) || !isfinite(l))
         att_cpu_redo_row(job, s, head, i);
 }
