@@ -70,6 +70,6 @@ TEST_FUZZ_AT_ONCE ?= $(shell echo $$((6 * $$(nproc))))
 test-fuzz: virtual
 	@export FUZZ_SEED=1; $(call fuzz_all,$(TEST_FUZZ_SECONDS),$(TEST_FUZZ_AT_ONCE))
 
-# The totals of all runs since the folder was created.
+# The totals of all runs: those of the committed counts, and those since.
 fuzz-count:
 	@FUZZ=$(FUZZ) tests/fuzz/campaign.sh count

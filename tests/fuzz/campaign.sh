@@ -8,7 +8,8 @@
 #   tests/fuzz/campaign.sh repeat HARNESS FILE          one input
 #   tests/fuzz/campaign.sh shrink HARNESS               rewrite the committed corpus: the fewest inputs that reach what it and
 #                                                       $FUZZ/corpus reach
-#   tests/fuzz/campaign.sh count                        evidence/fuzz.json, from $FUZZ/runs.txt
+#   tests/fuzz/campaign.sh count                        evidence/fuzz.json, from $FUZZ/runs.txt, which begins with what is
+#                                                       counted there already
 #
 # FUZZ is the folder that `make fuzz-build` fills (build/fuzz), VIRTUAL that of `make virtual` (build/virtual), FUZZ_CC its compiler, PYTHON an interpreter with NumPy.
 # FUZZ_SEED, if set, makes a run draw the same inputs again; otherwise every run draws others. FUZZ_RUNS, if set, ends a
@@ -49,7 +50,21 @@ commit() {
     git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null || echo unknown
 }
 
+# A new folder goes on from the committed counts: what was executed up to the last finding, then what was since.
+begin() {
+    local before='"name": "([a-z_]+)", "executions": ([0-9]+), "seconds": ([0-9]+), "findings": ([0-9]+)'
+    local since='"executions_since_finding": ([0-9]+)' commits='"commits": "([^"]*)"'
+    [[ ! -e $fuzz/runs.txt ]] || return 0
+    sed -nE "s/.*$before, $since.*$commits.*/\1 \2 \3 \4 \5 \6/p" evidence/fuzz.json | while read -r name all seconds found since commits; do
+        echo "$name $((all - since)) $seconds $found ${commits// /,}"
+        echo "$name $since 0 0 ${commits// /,}"
+    done >"$fuzz/runs.txt.$$"
+    ln "$fuzz/runs.txt.$$" "$fuzz/runs.txt" 2>/dev/null || true # one of several that begin at once
+    rm "$fuzz/runs.txt.$$"
+}
+
 record() { # record HARNESS EXECUTIONS SECONDS FINDINGS COMMIT
+    begin
     echo "$*" >>"$fuzz/runs.txt"
 }
 
@@ -105,7 +120,7 @@ reach() { # reach HARNESS EXECUTIONS
 }
 
 executions_since_finding() { # executions_since_finding HARNESS
-    touch "$fuzz/runs.txt"
+    begin
     awk -v name="$1" '$1 == name { since = $4 ? 0 : since + $2 } END { print since + 0 }' "$fuzz/runs.txt"
 }
 
@@ -130,6 +145,7 @@ shrink() { # shrink HARNESS
 # One object per harness that has run; the counts come from libFuzzer and fuzz_python.py. Sorted by name, the runs of
 # each harness in order.
 count() {
+    begin
     sort -s -k 1,1 "$fuzz/runs.txt" | awk -v date="$(date -u +%Y-%m-%dT%H:%M:%SZ)" '
         !runs[$1]++ { names[++count] = $1 }
         {
@@ -138,8 +154,10 @@ count() {
             seconds[$1] += $3
             findings[$1] += $4
             since[$1] = $4 ? 0 : since[$1] + $2
-            if (!index(commits[$1] " ", " " $5 " "))
-                commits[$1] = commits[$1] " " $5
+            parts = split($5, made, ",")
+            for (i = 1; i <= parts; i++)
+                if (!index(commits[$1] " ", " " made[i] " "))
+                    commits[$1] = commits[$1] " " made[i]
         }
         END {
             printf "{\n  \"schema\": \"attest-fuzz-1\",\n  \"made\": \"%s\",\n  \"executions\": %d,\n  \"harnesses\": [", date, total
