@@ -8,6 +8,7 @@ implementations than its own from 5.7 on.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as functional
 
 from . import UnsupportedError
 from ._torch_layout import autocast
@@ -19,11 +20,19 @@ _CLASSES = {"SiLU": _SILU, "SiLUActivation": _SILU, "GELUActivation": _GELU, "GE
             "NewGELUActivation": _GELU_TANH, "ReLUSquaredActivation": _RELU2}
 
 
+_FUNCTIONS = {functional.silu: _SILU, functional.gelu: _GELU}
+_OPENAI = {"GptOssExperts": ("alpha", "limit"), "OpenAIPrivacyFilterExperts": ("alpha", "limit"),
+           "MiniMaxM3VLExperts": ("swiglu_alpha", "swiglu_limit")}  # names of the constants of GPT-OSS's clamped SwiGLU
+_IN_FLOAT32 = ("BeamExperts",)  # transformers' own gate, computed in float32, as attest does for every model
+
+
 def _activation_of(act_fn):
     """attest's name for the activation of a model, with and without a gate; None: attest does not have it."""
     if isinstance(act_fn, torch.nn.GELU):
         return _GELU_TANH if act_fn.approximate == "tanh" else _GELU
-    return _CLASSES.get(type(act_fn).__name__, (None, None))
+    if isinstance(act_fn, torch.nn.Module):
+        return _CLASSES.get(type(act_fn).__name__, (None, None))
+    return next((found for function, found in _FUNCTIONS.items() if act_fn is function), (None, None))
 
 
 def _how(module):
@@ -36,10 +45,11 @@ def _how(module):
         raise UnsupportedError(f"experts_implementation='attest' has no norm behind an expert, which {name} has: use 'grouped_mm' or 'eager'")
     if not module.has_gate:
         activation = _activation_of(module.act_fn)[1]
-    elif type(module)._apply_gate is _default_apply_gate:
+    elif type(module)._apply_gate is _default_apply_gate or name in _IN_FLOAT32:
         activation = _activation_of(module.act_fn)[0]
-    elif name == "GptOssExperts":
-        return {"activation": "swiglu-clamped", "alpha": module.alpha, "limit": module.limit, "interleaved": True}
+    elif name in _OPENAI:
+        alpha, limit = (getattr(module, constant) for constant in _OPENAI[name])
+        return {"activation": "swiglu-clamped", "alpha": alpha, "limit": limit, "interleaved": not module.is_concatenated}
     else:
         activation = None
     if activation is None:
@@ -59,6 +69,10 @@ def experts_forward(self, hidden_states, top_k_index, top_k_weights):
     return y.to(hidden_states.dtype)
 
 
+def refuse_fp8(self, *_, **__):
+    raise UnsupportedError("experts_implementation='attest' does not multiply experts in FP8: use 'grouped_mm' or 'eager'")
+
+
 def register(name):
     """Register the function with transformers, if its version has such an interface."""
     try:
@@ -66,3 +80,8 @@ def register(name):
     except ImportError:
         return
     ALL_EXPERTS_FUNCTIONS.register(name, experts_forward)
+    try:
+        from transformers.integrations.finegrained_fp8 import ALL_FP8_EXPERTS_FUNCTIONS
+    except ImportError:
+        return
+    ALL_FP8_EXPERTS_FUNCTIONS.register(name, refuse_fp8)  # transformers itself says that the name is not registered

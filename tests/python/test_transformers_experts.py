@@ -2,6 +2,8 @@
 transformers is new enough."""
 
 import copy
+import importlib
+import types
 
 import pytest
 
@@ -105,6 +107,66 @@ def test_experts_alone(make, device):
     assert attest.last_launch().kernel.startswith("moe_cpu" if device == "cpu" else "moe_sm")
     for theirs, ours in zip(*results):
         torch.testing.assert_close(ours, theirs, rtol=bar, atol=bar)
+
+
+CONSTANTS = types.SimpleNamespace(
+    hidden_size=64, moe_hidden_size=64, moe_latent_size=None, intermediate_size=48, moe_intermediate_size=48, num_experts=4,
+    num_local_experts=4, n_routed_experts=4, moe_num_experts=4, hidden_act="silu", hidden_activation="gelu_pytorch_tanh",
+    mlp_hidden_act="relu2", swiglu_alpha=1.3, swiglu_limit=0.5, post_norm_eps=1e-6, mlp_bias=False)
+
+
+def experts_named(module, name, implementation):
+    """The experts of a model, without the model; skipped where this release of transformers does not have them."""
+    at.register_transformers()
+    try:
+        made = getattr(importlib.import_module(f"transformers.models.{module}.modeling_{module}"), name)
+    except ImportError:
+        pytest.skip(f"this release of transformers has no {module}")
+    experts = made(types.SimpleNamespace(**vars(CONSTANTS), _experts_implementation=implementation))
+    torch.manual_seed(5)
+    for parameter in experts.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return experts
+
+
+@pytest.mark.parametrize("module, name", [
+    ("aria", "AriaExperts"), ("gemma4", "Gemma4TextExperts"), ("nemotron_h", "NemotronHExperts"), ("lfm2_moe", "Lfm2MoeExperts"),
+    ("minimax_m3_vl", "MiniMaxM3VLExperts"), ("openai_privacy_filter", "OpenAIPrivacyFilterExperts"), ("beam", "BeamExperts")])
+def test_experts_of_other_forms(module, name):
+    """Transposed, without a gate, with GELU, with the activation as a function, with a gate of their own."""
+    results = []
+    for implementation in ("eager", "attest"):
+        experts = experts_named(module, name, implementation)
+        inputs = [x.requires_grad_(x.is_floating_point()) for x in routed("cpu", torch.float32)]
+        y = experts(*inputs)
+        torch.manual_seed(3)
+        y.backward(torch.randn(y.shape))
+        results.append([y, inputs[0].grad, inputs[2].grad, *(p.grad for p in experts.parameters())])
+    assert attest.last_launch().kernel.startswith("moe_cpu")
+    for theirs, ours in zip(*results):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4 * theirs.abs().max().item())
+
+
+@pytest.mark.parametrize("module, name, text", [
+    ("deepseek_v4", "DeepseekV4Experts", "activation of DeepseekV4Experts"), ("glm5_next", "Glm5NextTextExperts", "activation of Glm5NextTextExperts"),
+    ("muse_spark", "MuseSparkExperts", "norm behind an expert, which MuseSparkExperts has")])
+def test_experts_of_forms_that_attest_lacks(module, name, text):
+    experts = experts_named(module, name, "attest")
+    with pytest.raises(attest.UnsupportedError, match=text):
+        experts(*routed("cpu", torch.float32))
+
+
+def test_experts_in_fp8_are_refused():
+    fp8 = pytest.importorskip("transformers.integrations.finegrained_fp8")
+    if not hasattr(fp8, "ALL_FP8_EXPERTS_FUNCTIONS"):
+        pytest.skip("this release of transformers has no interface for experts in FP8")
+    at.register_transformers()
+    config = transformers.MixtralConfig(intermediate_size=128, num_local_experts=4, **{**SMALL, "hidden_size": 128})
+    config._experts_implementation = "attest"
+    made = transformers.integrations.moe.use_experts_implementation(experts_class=fp8.FP8Experts, experts_interface=fp8.ALL_FP8_EXPERTS_FUNCTIONS)
+    experts = made(config=config, block_size=(128, 128))
+    with pytest.raises(attest.UnsupportedError, match="experts in FP8"):
+        experts(torch.zeros(3, 128), torch.zeros(3, 1, dtype=torch.int64), torch.ones(3, 1))
 
 
 @pytest.mark.parametrize("device", DEVICES)
