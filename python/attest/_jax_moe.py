@@ -15,7 +15,7 @@ from jax import lax
 
 from . import _core
 from ._jax_varying import varying
-from ._moe_names import ALPHA, LIMIT, UNGATED
+from ._moe_names import ALPHA, LIMIT, UNGATED, check_axes
 
 _ORDER = ("logits", "ids", "weights", "w3", "b1", "b2", "b3", "correction", "mask")  # in XLA's order, after x, w1, w2
 _OF_EXPERTS = ("w1", "w2", "w3", "b1", "b2", "b3")
@@ -87,18 +87,27 @@ def _expert(options: _Options, x, own: Dict[str, jax.Array]):
     return product(_activate(options, gate, up), "w2", "b2")
 
 
+def _softmax(numbers):
+    """As the routing defines it: +inf share the weight among themselves, and if all are -inf, all have the same."""
+    top = numbers.max(-1, keepdims=True)
+    return jax.nn.softmax(jnp.where(jnp.isinf(top), jnp.where(numbers == top, 0.0, -jnp.inf), numbers), -1)
+
+
 def _shares(options: _Options, ids, logits=None, weights=None):
     """The weights of the selected experts, from the logits or as given; 0 where there is none."""
     if weights is not None:
         return jnp.where(ids >= 0, weights * options.scaling, 0.0)
-    chosen, numbers = jnp.maximum(ids, 0), logits.astype(jnp.float32)
+    is_routed = (ids >= 0).any(-1, keepdims=True)  # logits of masked tokens may hold anything
+    chosen, numbers = jnp.maximum(ids, 0), jnp.where(is_routed, logits.astype(jnp.float32), 0.0)
     if options.routing == "topk":
-        found = jax.nn.softmax(jnp.take_along_axis(numbers, chosen, 1), -1)
+        found = _softmax(jnp.take_along_axis(numbers, chosen, 1))
     else:
-        every = jax.nn.sigmoid(numbers) if options.routing == "sigmoid" else jax.nn.softmax(numbers, -1)
+        every = jax.nn.sigmoid(numbers) if options.routing == "sigmoid" else _softmax(numbers)
         found = jnp.take_along_axis(every, chosen, 1)
         if options.renormalise is not False:
-            found = found / (found.sum(-1, keepdims=True) + 1e-20)
+            total = found.sum(-1, keepdims=True) + 1e-20
+            size = lax.stop_gradient(total)  # without it, the gradient divides by the square of a small sum, which is 0
+            found = (found / size) / (total / size)
     return jnp.where(ids >= 0, found * options.scaling, 0.0)
 
 
@@ -135,9 +144,10 @@ def _gradients(options: _Options, arrays, ids, shares, grad):
         d_x, d_own, d_shares = found
         expert, slot, is_own = blocks.block(number)
         token = slot // slots
-        out, pull = jax.vjp(functools.partial(_expert, options), x[token], {name: each[expert] for name, each in own.items()})
+        tokens = jnp.where(is_own[:, None], x[token], 0)  # rows of others may hold NaN
+        out, pull = jax.vjp(functools.partial(_expert, options), tokens, {name: each[expert] for name, each in own.items()})
         rows = jnp.where(is_own[:, None], grad[token], 0.0)
-        d_rows, d_here = pull(rows * flat[slot][:, None])
+        d_rows, d_here = pull(rows * jnp.where(is_own, flat[slot], 0.0)[:, None])
         d_shares = d_shares.at[slot].add(jnp.where(is_own, (rows * out).sum(-1), 0.0))
         d_own = {name: each.at[expert].add(d_here[name].astype(jnp.float32)) for name, each in d_own.items()}
         return d_x.at[token].add(jnp.where(is_own[:, None], d_rows.astype(jnp.float32), 0.0)), d_own, d_shares
@@ -176,13 +186,15 @@ def _backward(options, kept, gradients):
 _moe.defvjp(_keep, _backward)
 
 
-def _numbers(ids: jax.Array) -> jax.Array:
-    """Integers as int32; what int32 does not hold stays out of range."""
+def _numbers(ids: Any) -> jax.Array:
+    """Integers as int32; what int32 does not hold stays out of range, also where jnp.asarray() would drop its upper bits."""
+    of = jnp if isinstance(ids, jax.Array) else np
+    ids = of.asarray(ids)
     if not jnp.issubdtype(ids.dtype, jnp.integer):
-        return ids  # attest.moe() refuses them by name
-    if jnp.iinfo(ids.dtype).bits < 32 or ids.dtype == jnp.int32:
-        return ids.astype(jnp.int32)
-    return jnp.clip(ids, max(-2**31, jnp.iinfo(ids.dtype).min), 2**31 - 1).astype(jnp.int32)
+        return jnp.asarray(ids)  # attest.moe() refuses them by name
+    if ids.dtype != np.int32 and jnp.iinfo(ids.dtype).bits >= 32:
+        ids = of.clip(ids, max(-2**31, jnp.iinfo(ids.dtype).min), 2**31 - 1)
+    return jnp.asarray(ids.astype(np.int32))
 
 
 def moe(x: Any, w1: Any, w2: Any, *, logits: Any = None, ids: Any = None, weights: Any = None, w3: Any = None, b1: Any = None,
@@ -199,16 +211,18 @@ def moe(x: Any, w1: Any, w2: Any, *, logits: Any = None, ids: Any = None, weight
     JAX's own operators compute the gradients.
     """
     x = jnp.asarray(x)
-    rows = {"logits": logits, "ids": ids, "weights": weights}
+    rows = {"logits": logits, "ids": None if ids is None else _numbers(ids), "weights": weights}
+    rows = {name: None if each is None else jnp.asarray(each) for name, each in rows.items()}
+    mask = None if mask is None else jnp.asarray(mask)
+    if x.ndim > 2:
+        check_axes(x.shape, **rows, mask=mask)
     arrays: Dict[str, Any] = {"x": x, "w1": w1, "w2": w2, **rows, "w3": w3, "b1": b1, "b2": b2, "b3": b3, "correction": correction,
                               "mask": None if mask is None else jnp.reshape(mask, -1)}
     arrays = {name: jnp.asarray(each) for name, each in arrays.items() if each is not None}
     for name in ("x", *(name for name in rows if name in arrays)):
         arrays[name] = arrays[name].reshape(-1, arrays[name].shape[-1])
-    if "ids" in arrays:
-        arrays["ids"] = _numbers(arrays["ids"])
-        if "weights" in arrays:
-            arrays["weights"] = arrays["weights"].astype(jnp.float32)
+    if "ids" in arrays and "weights" in arrays:
+        arrays["weights"] = arrays["weights"].astype(jnp.float32)
     options = _Options(top_k, activation, routing, renormalise, float(scaling), None if alpha is None else float(alpha),
                        None if limit is None else float(limit), groups, groups_kept, interleaved, transposed, experts, first_expert)
     y, found_ids, shares, counts = _moe(options, varying(arrays, *arrays.values()))

@@ -12,9 +12,11 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
+from . import UnsupportedError
 from ._core import moe as _core_moe
-from ._moe_names import ALPHA, LIMIT, UNGATED
+from ._moe_names import ALPHA, LIMIT, UNGATED, check_axes
 from ._torch_attention import is_plain, is_transformed, needs_gradient
+from ._torch_backward import one_by_one
 from ._torch_layout import autocast
 
 
@@ -73,39 +75,49 @@ def _activate_backward(name: str, grad: Tensor, gate: Tensor, up: Optional[Tenso
     return d_gate, grad * (functional.silu(gate) if is_silu else functional.gelu(gate, approximate=kind))
 
 
+def _read(logits: Tensor, ids: Tensor) -> Tensor:
+    """The logits in float32; 0 for masked tokens, whose logits may hold anything."""
+    return torch.where((ids >= 0).any(-1, keepdim=True), logits.float(), 0.0)
+
+
+def _softmax(numbers: Tensor) -> Tensor:
+    """As the routing defines it: +inf share the weight among themselves, and if all are -inf, all have the same."""
+    top = numbers.amax(-1, keepdim=True)
+    return torch.softmax(torch.where(top.isinf(), torch.where(numbers == top, 0.0, -torch.inf), numbers), -1)
+
+
 def _weigh(logits: Tensor, ids: Tensor, routing: str, renormalise: bool, scaling: float) -> Tensor:
     """The weights of the selected experts, from the logits."""
-    chosen = ids.clamp(min=0).long()
-    logits = logits.float()
+    chosen, numbers = ids.clamp(min=0).long(), _read(logits, ids)
     if routing == "topk":
-        weights = torch.softmax(logits.gather(1, chosen), -1)
+        weights = _softmax(numbers.gather(1, chosen))
     else:
-        weights = (torch.sigmoid(logits) if routing == "sigmoid" else torch.softmax(logits, -1)).gather(1, chosen)
+        weights = (torch.sigmoid(numbers) if routing == "sigmoid" else _softmax(numbers)).gather(1, chosen)
         if renormalise:
             weights = weights / (weights.sum(-1, keepdim=True) + 1e-20)
     return torch.where(ids >= 0, weights * scaling, 0.0)
 
 
-def _softmax_backward(grad: Tensor, weights: Tensor) -> Tensor:
-    return weights * (grad - (grad * weights).sum(-1, keepdim=True))
+def _softmax_backward(grad: Tensor, numbers: Tensor) -> Tensor:
+    weights = _softmax(numbers)
+    found = weights * (grad - (grad * weights).sum(-1, keepdim=True))
+    return torch.where(numbers.amax(-1, keepdim=True).isinf(), 0.0, found)  # no finite change of a logit changes a weight
 
 
 def _weigh_backward(grad: Tensor, logits: Tensor, ids: Tensor, routing: str, renormalise: bool, scaling: float) -> Tensor:
     """The gradient of the logits from that of the weights."""
-    chosen = ids.clamp(min=0).long()
-    numbers = logits.float()
+    chosen, numbers = ids.clamp(min=0).long(), _read(logits, ids)
     grad = torch.where(ids >= 0, grad * scaling, 0.0)
     if routing == "topk":
-        d_chosen = _softmax_backward(grad, torch.softmax(numbers.gather(1, chosen), -1))
+        d_chosen = _softmax_backward(grad, numbers.gather(1, chosen))
         return torch.zeros_like(numbers).scatter_add(1, chosen, d_chosen).to(logits.dtype)
-    shares = torch.sigmoid(numbers) if routing == "sigmoid" else torch.softmax(numbers, -1)
+    shares = torch.sigmoid(numbers) if routing == "sigmoid" else _softmax(numbers)
     if renormalise:
         weights = shares.gather(1, chosen)
         total = weights.sum(-1, keepdim=True) + 1e-20
         grad = (grad - (grad * weights).sum(-1, keepdim=True) / total) / total
-        grad = torch.where(ids >= 0, grad, 0.0)
     d_shares = torch.zeros_like(numbers).scatter_add(1, chosen, grad)
-    d_logits = d_shares * shares * (1 - shares) if routing == "sigmoid" else _softmax_backward(d_shares, shares)
+    d_logits = d_shares * shares * (1 - shares) if routing == "sigmoid" else _softmax_backward(d_shares, numbers)
     return d_logits.to(logits.dtype)
 
 
@@ -212,14 +224,45 @@ def _keep(ctx, inputs, output):
     ctx.set_materialize_grads(False)
 
 
-def _backward(ctx, grad, _ids, grad_shares, _counts):
+def _backward(ctx, grad, _ids, grad_shares, _counts, by=_moe_backward):
     saved = ctx.saved_tensors
     d_x, d_w1, d_w2, d_logits, d_weights, d_w3, d_b1, d_b2, d_b3 = \
-        (g if t is not None else None for g, t in zip(_moe_backward(grad, grad_shares, *saved, *ctx.options), saved))
+        (g if t is not None else None for g, t in zip(by(grad, grad_shares, *saved, *ctx.options), saved))
     return (d_x, d_w1, d_w2, d_logits, None, d_weights, d_w3, d_b1, d_b2, d_b3) + (None,) * 15
 
 
 _moe.register_autograd(_backward, setup_context=_keep)
+
+
+def _refuse_double_backward(ctx, *grads):
+    raise UnsupportedError("attest has no double backward: the gradients of attest.torch.moe() have no derivative of their own")
+
+
+_moe_backward.register_autograd(_refuse_double_backward, setup_context=lambda ctx, inputs, output: None)
+
+
+class _TransformedBackward(torch.autograd.Function):
+    """The operator for torch.func, whose transforms need the rules of an autograd.Function."""
+
+    forward = staticmethod(lambda *arguments: _moe_backward(*arguments))
+    setup_context = staticmethod(lambda ctx, inputs, output: None)
+    backward = staticmethod(_refuse_double_backward)
+
+    @staticmethod
+    def vmap(info, in_dims, *arguments):
+        return one_by_one(_TransformedBackward.apply, info.batch_size, arguments, in_dims)
+
+
+class _Transformed(torch.autograd.Function):
+    """The operator for torch.func; without it, torch.func.jvp would find derivatives of 0."""
+
+    forward = staticmethod(lambda *arguments: _moe(*arguments))
+    setup_context = staticmethod(_keep)
+    backward = staticmethod(lambda ctx, *grads: _backward(ctx, *grads, by=_TransformedBackward.apply))
+
+    @staticmethod
+    def vmap(info, in_dims, *arguments):
+        return one_by_one(_Transformed.apply, info.batch_size, arguments, in_dims)
 
 
 def _rows(t: Optional[Tensor]) -> Optional[Tensor]:
@@ -232,7 +275,7 @@ def _rows(t: Optional[Tensor]) -> Optional[Tensor]:
 
 def _numbers(ids: Tensor) -> Tensor:
     """As int32; what int32 does not hold stays out of range."""
-    if ids.dtype != torch.int32 and not ids.is_floating_point():  # the extension refuses that
+    if ids.dtype not in (torch.int32, torch.bool) and not ids.is_floating_point():  # the extension refuses these
         ids = ids.long().clamp(-2**31, 2**31 - 1).to(torch.int32)
     return _rows(ids).contiguous()
 
@@ -263,10 +306,12 @@ def moe(x: Tensor, w1: Tensor, w2: Tensor, *, logits: Optional[Tensor] = None, i
 
     Differentiable in x, all weights and biases, and logits or weights, through y and through the weights that
     return_routing=True returns; the selection, the ids and the counts have no gradient. PyTorch's own operators compute
-    the gradients.
+    the gradients. torch.func.vmap computes one entry after another.
     """
     if ids is None and (logits is None or top_k is None):
         raise TypeError("logits and top_k are missing, or else ids and weights")
+    if x.dim() > 2:
+        check_axes(x.shape, logits=logits, ids=ids, weights=weights, mask=mask)
     is_compiling = torch.compiler.is_compiling()
     if is_compiling or _is_any_autocast():
         x, w1, w2, w3, b1, b2, b3, logits = _autocast(x, w1, w2, w3, b1, b2, b3, logits)
@@ -283,9 +328,10 @@ def moe(x: Tensor, w1: Tensor, w2: Tensor, *, logits: Optional[Tensor] = None, i
     else:
         if experts is None:
             experts = logits.shape[-1] if logits is not None else first_expert + w1.shape[0]
-        answer = _moe(rows, w1, w2, logits, ids, weights, w3, b1, b2, b3, correction, mask, top_k, activation, routing, renormalise,
-                      float(scaling), None if alpha is None else float(alpha), None if limit is None else float(limit), groups,
-                      groups_kept, interleaved, transposed, experts, first_expert)
+        operator = _Transformed.apply if not is_compiling and is_transformed() else _moe
+        answer = operator(rows, w1, w2, logits, ids, weights, w3, b1, b2, b3, correction, mask, top_k, activation, routing, renormalise,
+                          float(scaling), None if alpha is None else float(alpha), None if limit is None else float(limit), groups,
+                          groups_kept, interleaved, transposed, experts, first_expert)
         answer = answer if return_routing else answer[0]
     if not return_routing:
         return answer if x.dim() == 2 else answer.reshape(x.shape)

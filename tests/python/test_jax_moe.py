@@ -149,6 +149,15 @@ def test_ids_that_no_expert_has(wrong):
         return
     with in_64_bits(True), pytest.raises(jax.errors.JaxRuntimeError, match=r"given_ids\[4\]\[0\]=.* is not in -1 \.\. 4"):
         call(ids=ids).block_until_ready()
+    with pytest.raises(jax.errors.JaxRuntimeError, match=r"given_ids\[4\]\[0\]=.* is not in -1 \.\. 4"):  # NumPy's, where JAX has no int64
+        call(ids=ids).block_until_ready()
+
+
+def test_tokens_along_the_same_axes():
+    given = layer()
+    x3, logits = given["x"][:200].reshape(2, 100, HIDDEN), given["logits"][:200].reshape(100, 2, EXPERTS)
+    with pytest.raises(ValueError, match=r"logits has the shape \(100, 2, 5\), but x has \(2, 100, 24\): the axes before the last must agree"):
+        ours({**given, "x": x3, "logits": logits})
 
 
 @pytest.mark.parametrize("routing, renormalise", [("softmax", True), ("sigmoid", False), ("topk", None)])
@@ -182,6 +191,37 @@ def test_axes_before_the_last_routing_and_mask():
     d_x = jax.grad(lambda x: ours({**given, "x": x}, mask=mask).sum())(given["x"])
     close(ours(given, mask=mask), jnp.where(mask[:, None], y, 0))
     assert np.array_equal(np.asarray(d_x).any(-1), np.asarray(mask))
+
+
+@pytest.mark.parametrize("routing", ["softmax", "topk", "sigmoid"])
+@pytest.mark.parametrize("name", ["x", "logits"])
+def test_gradients_do_not_depend_on_masked_tokens(routing, name):
+    """Padding may hold NaN, in the logits too."""
+    given, mask = layer(), jnp.arange(TOKENS) % 3 > 0
+
+    @jax.jit
+    @jax.grad
+    def gradients(given):
+        y, _, weights, _ = ours(given, mask=mask, routing=routing, return_routing=True)
+        return (y.astype(jnp.float32)**2).sum() + (weights**2).sum()
+
+    wanted, got = (gradients({**given, name: jnp.where(mask[:, None], given[name], padding)}) for padding in (0, jnp.nan))
+    for key in given:
+        assert np.isfinite(got[key]).all() and np.array_equal(got[key], wanted[key]), key
+
+
+@pytest.mark.parametrize("routing", ["softmax", "topk", "sigmoid"])
+def test_gradients_where_logits_are_infinite(routing):
+    """+inf share the weight, and if all are -inf, all have the same: gradients are those of these weights."""
+    given, grad = layer(), normal(6, TOKENS, HIDDEN)
+    given["logits"] = given["logits"].at[2, jnp.array([1, 3])].set(jnp.inf).at[5].set(-jnp.inf).at[7, 0].set(-jnp.inf)
+    _, ids, weights, _ = ours(given, routing=routing, return_routing=True)
+    logits = given["logits"]
+    wanted = jax.vjp(lambda x, w1, w2: attest.jax.moe(x, w1, w2, ids=ids, weights=weights), given["x"], given["w1"], given["w2"])[1](grad)
+    got = jax.vjp(lambda x, w1, w2, logits: ours({"x": x, "w1": w1, "w2": w2, "logits": logits}, routing=routing), given["x"], given["w1"],
+                  given["w2"], logits)[1](grad)
+    close(got[:3], wanted)
+    assert np.isfinite(got[3]).all() and not got[3][5].any() and got[3][3].any()
 
 
 def test_no_tokens_and_vmap():

@@ -124,6 +124,39 @@ def test_gradients(device, routing, renormalise, activation, biases):
     close(alone, torch.autograd.grad((wanted_weights * grad_weights).sum(), theirs[3])[0])
 
 
+@pytest.mark.parametrize("routing", ["softmax", "topk", "sigmoid"])
+@pytest.mark.parametrize("name", ["x", "logits"])
+def test_gradients_do_not_depend_on_masked_tokens(device, routing, name):
+    """Padding may hold NaN, in the logits too."""
+    x, w1, w2, logits = layer(device)
+    mask = torch.arange(TOKENS, device=device) % 3 > 0
+    found = []
+    for padding in (0.0, torch.nan):
+        inputs = {"x": x, "logits": logits, "w1": w1, "w2": w2}
+        inputs[name] = torch.where(mask[:, None], inputs[name], padding)
+        inputs = {key: t.clone().requires_grad_() for key, t in inputs.items()}
+        y, _, weights, _ = attest.torch.moe(**inputs, mask=mask, top_k=TOP_K, routing=routing, return_routing=True)
+        found.append(torch.autograd.grad(y.float().square().sum() + weights.square().sum(), list(inputs.values())))
+    for wanted, got in zip(*found):
+        assert torch.equal(got, wanted) and torch.isfinite(got).all()
+
+
+@pytest.mark.parametrize("routing", ["softmax", "topk", "sigmoid"])
+def test_gradients_where_logits_are_infinite(device, routing):
+    """+inf share the weight, and if all are -inf, all have the same: gradients are those of these weights."""
+    x, w1, w2, logits = layer(device)
+    logits[2, [1, 3]], logits[5], logits[7, 0] = torch.inf, -torch.inf, -torch.inf
+    ours = [t.clone().requires_grad_() for t in (x, w1, w2, logits)]
+    y, ids, weights, _ = attest.torch.moe(*ours[:3], logits=ours[3], top_k=TOP_K, routing=routing, return_routing=True)
+    grad = torch.randn(TOKENS, HIDDEN).to(device)
+    found = torch.autograd.grad((y.float() * grad).sum(), ours)
+    theirs = [t.clone().requires_grad_() for t in (x, w1, w2)]
+    wanted = torch.autograd.grad((reference(*theirs, None, ids=ids, weights=weights.detach()) * grad).sum(), theirs)
+    for got, exact in zip(found, wanted):
+        close(got, exact, 1e-4 if device == "cpu" else 5e-3)
+    assert torch.isfinite(found[3]).all() and not found[3][5].any() and found[3][3].any()
+
+
 def test_gradients_by_differences(device):
     x, w1, w2, logits = layer(device)
     weights = torch.full((TOKENS, TOP_K), 0.5, device=device, requires_grad=True)
@@ -186,6 +219,45 @@ def test_autocast(device, gradient):
     for a, b, given in zip(found, torch.autograd.grad(wanted, cast, grad.float()), inputs):
         assert a.dtype == given.dtype
         close(a, b, 1e-2)
+
+
+def test_torch_func(device):
+    """vmap, grad and both; forward-mode derivatives are refused, not 0."""
+    x, w1, w2, logits = layer(device)
+
+    def loss(x, w1, logits):
+        y, _, weights, _ = attest.torch.moe(x, w1, w2, logits=logits, top_k=TOP_K, return_routing=True)
+        return y.float().square().sum() + weights.square().sum()
+
+    twice = torch.stack([x, 2 * x])
+    got = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1, 2)), (0, None, None))(twice, w1, logits)
+    values = torch.func.vmap(lambda x: attest.torch.moe(x, w1, w2, logits=logits, top_k=TOP_K))(twice)
+    for i in range(2):
+        leaves = [t.clone().requires_grad_() for t in (twice[i], w1, logits)]
+        for mine, wanted in zip(got, torch.autograd.grad(loss(*leaves), leaves)):
+            assert torch.equal(mine[i], wanted)
+        assert torch.equal(values[i], attest.torch.moe(twice[i], w1, w2, logits=logits, top_k=TOP_K))
+    with pytest.raises(NotImplementedError, match="forward mode"):
+        torch.func.jvp(lambda x: loss(x, w1, logits), (x,), (x,))
+
+
+def test_no_second_derivative(device):
+    x, w1, w2, logits = layer(device)
+    x.requires_grad_()
+    first, = torch.autograd.grad(attest.torch.moe(x, w1, w2, logits=logits, top_k=TOP_K).sum(), x, create_graph=True)
+    with pytest.raises(attest.UnsupportedError, match="no double backward"):
+        first.sum().backward()
+
+
+def test_tokens_along_the_same_axes(device):
+    """Logits of (rows, batch) are not those of (batch, rows); flattened tokens are taken as they are."""
+    x, w1, w2, logits = layer(device)
+    x3, call = x[:18].reshape(2, 9, HIDDEN), dict(logits=logits[:18].reshape(2, 9, EXPERTS), top_k=TOP_K)
+    y = attest.torch.moe(x3, w1, w2, **call)
+    assert torch.equal(attest.torch.moe(x3, w1, w2, **call | dict(logits=logits[:18])), y)
+    for name, other in (("logits", logits[:18].reshape(9, 2, EXPERTS)), ("mask", torch.ones(9, 2, dtype=torch.bool, device=device))):
+        with pytest.raises(ValueError, match=rf"{name} has the shape .* but x has \(2, 9, {HIDDEN}\): the axes before the last must agree"):
+            attest.torch.moe(x3, w1, w2, **call | {name: other})
 
 
 def test_opcheck(device):
@@ -261,6 +333,7 @@ GIVEN = dict(ids=torch.zeros(TOKENS, 1, dtype=torch.int64), weights=torch.ones(T
     (ValueError, "alpha is given, but only", GIVEN | dict(alpha=1.7)),
     (ValueError, "limit is given, but only", dict(logits=torch.zeros(TOKENS, EXPERTS), top_k=1, limit=-1.0)),
     (TypeError, "ids is float32; expected int32", dict(ids=torch.zeros(TOKENS, 1), weights=torch.ones(TOKENS, 1))),
+    (TypeError, "ids is bool; expected int32", dict(ids=torch.zeros(TOKENS, 1, dtype=torch.bool), weights=torch.ones(TOKENS, 1))),
 ])
 def test_mistakes(device, gradient, kind, text, options):
     x, w1, w2, _ = layer(device)
