@@ -77,8 +77,8 @@ class TorchAdapter:
         if array.is_neg():
             return "is a view with its sign to be turned: resolve_neg() makes it plain"
         if array.requires_grad and self._torch.is_grad_enabled():
-            return ("requires a gradient, and calls of attest itself record none: use attest.torch.attention() and "
-                    "attest.torch.merge(), detach() or torch.no_grad()")
+            return ("requires a gradient, and calls of attest itself record none: use attest.torch.attention(), "
+                    "attest.torch.merge() and attest.torch.moe(), detach() or torch.no_grad()")
         return None
 
     def empty(self, like, shape, dtype):

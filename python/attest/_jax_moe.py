@@ -221,8 +221,9 @@ def moe(x: Any, w1: Any, w2: Any, *, logits: Any = None, ids: Any = None, weight
     arrays = {name: jnp.asarray(each) for name, each in arrays.items() if each is not None}
     for name in ("x", *(name for name in rows if name in arrays)):
         arrays[name] = arrays[name].reshape(-1, arrays[name].shape[-1])
-    if "ids" in arrays and "weights" in arrays:
-        arrays["weights"] = arrays["weights"].astype(jnp.float32)
+    for name in ("weights", "correction"):
+        if name in arrays and (name == "correction" or "ids" in arrays):
+            arrays[name] = arrays[name].astype(jnp.float32)
     options = _Options(top_k, activation, routing, renormalise, float(scaling), None if alpha is None else float(alpha),
                        None if limit is None else float(limit), groups, groups_kept, interleaved, transposed, experts, first_expert)
     y, found_ids, shares, counts = _moe(options, varying(arrays, *arrays.values()))

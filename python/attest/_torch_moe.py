@@ -302,7 +302,8 @@ def moe(x: Tensor, w1: Tensor, w2: Tensor, *, logits: Optional[Tensor] = None, i
     """attest.moe() for PyTorch's tensors, with gradients and under torch.compile.
 
     The arguments are those of attest.moe(), without `out`. x may have more axes before its last; logits, ids, weights
-    and mask then have as many. ids may be int64. torch.autocast casts x, w1, w2 and w3, so y has its dtype.
+    and mask then have as many. ids may be int64, and correction of any floating-point type. torch.autocast casts x, w1,
+    w2 and w3, so y has its dtype.
 
     Differentiable in x, all weights and biases, and logits or weights, through y and through the weights that
     return_routing=True returns; the selection, the ids and the counts have no gradient. PyTorch's own operators compute
@@ -318,6 +319,7 @@ def moe(x: Tensor, w1: Tensor, w2: Tensor, *, logits: Optional[Tensor] = None, i
     if ids is not None:
         ids = _numbers(ids)
         weights = None if weights is None else _rows(weights).float().contiguous()
+    correction = None if correction is None else correction.float()  # model.to(bfloat16) casts it too
     rows, logits, mask = _rows(x), _rows(logits), None if mask is None else mask.reshape(-1).contiguous()
     if not is_compiling and is_plain(rows, w1, w2, logits, ids, weights, w3, b1, b2, b3, correction, mask) and \
             not is_transformed() and not needs_gradient(rows, w1, w2, logits, weights, w3, b1, b2, b3):

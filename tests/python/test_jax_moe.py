@@ -153,6 +153,13 @@ def test_ids_that_no_expert_has(wrong):
         call(ids=ids).block_until_ready()
 
 
+def test_correction_of_a_model_in_bfloat16():
+    given, correction = layer(), normal(11, EXPERTS, dtype=jnp.bfloat16)
+    wanted = ours(given, routing="sigmoid", correction=correction.astype(jnp.float32))
+    assert np.array_equal(ours(given, routing="sigmoid", correction=correction), wanted)
+    assert not np.array_equal(ours(given, routing="sigmoid"), wanted)
+
+
 def test_tokens_along_the_same_axes():
     given = layer()
     x3, logits = given["x"][:200].reshape(2, 100, HIDDEN), given["logits"][:200].reshape(100, 2, EXPERTS)

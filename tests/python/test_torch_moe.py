@@ -221,6 +221,7 @@ def test_autocast(device, gradient):
         close(a, b, 1e-2)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
 def test_torch_func(device):
     """vmap, grad and both; forward-mode derivatives are refused, not 0."""
     x, w1, w2, logits = layer(device)
@@ -247,6 +248,21 @@ def test_no_second_derivative(device):
     first, = torch.autograd.grad(attest.torch.moe(x, w1, w2, logits=logits, top_k=TOP_K).sum(), x, create_graph=True)
     with pytest.raises(attest.UnsupportedError, match="no double backward"):
         first.sum().backward()
+
+
+def test_correction_of_a_model_in_bfloat16(device):
+    """Selection adds it in float32, as the models do."""
+    x, w1, w2, logits = layer(device)
+    call, correction = dict(logits=logits, top_k=TOP_K, routing="sigmoid"), torch.randn(EXPERTS).bfloat16().to(device)
+    wanted = attest.torch.moe(x, w1, w2, correction=correction.float(), **call)
+    assert torch.equal(attest.torch.moe(x, w1, w2, correction=correction, **call), wanted)
+    assert not torch.equal(attest.torch.moe(x, w1, w2, **call), wanted)
+
+
+def test_attest_moe_names_the_function_with_gradients(device):
+    x, w1, w2, logits = layer(device)
+    with pytest.raises(TypeError, match=r"w1 requires a gradient.*attest.torch.moe\(\)"):
+        attest.moe(x, torch.nn.Parameter(w1), w2, logits=logits, top_k=TOP_K)
 
 
 def test_tokens_along_the_same_axes(device):
