@@ -141,21 +141,26 @@ class _Expert:
         elif activation not in UNGATED:
             self.gate, self.up = (self.gate[:, ::2], self.gate[:, 1::2]) if interleaved else self.gate.chunk(2, -1)
         self.h = _activate(activation, self.gate, self.up, alpha, limit)
-        self.out = product(self.w2, b2, self.h)
+        self.product_with_w2 = lambda: product(self.w2, b2, self.h)
 
-    def backward(self, grad):
-        """The gradients of x, w1, w2, w3, b1, b2 and b3."""
-        d_gate, d_up = _activate_backward(self.activation, grad @ self.w2, self.gate, self.up, self.alpha, self.limit)
-        d_w2, d_w3, d_b3 = grad.T @ self.h, None, None
-        if self.w3 is not None:
-            d_first, d_w3, d_b3 = d_gate, d_up.T @ self.x, d_up.sum(0)
-            d_x = d_gate @ self.w1 + d_up @ self.w3
-        else:
-            d_first = d_gate if d_up is None else torch.stack((d_gate, d_up), -1).flatten(1) if self.interleaved else \
-                torch.cat((d_gate, d_up), -1)
-            d_x = d_first @ self.w1
+    @property
+    def out(self):
+        return self.product_with_w2()
+
+    def backward(self, grad, of_x, of_w1, of_w2, of_w3, of_b1, of_b2, of_b3):
+        """The gradients of x, w1, w2, w3, b1, b2 and b3; None where it is not needed."""
         turn = (lambda w: w.T) if self.transposed else (lambda w: w)
-        return (d_x, turn(d_first.T @ self.x), turn(d_w2), None if d_w3 is None else turn(d_w3), d_first.sum(0), grad.sum(0), d_b3)
+        d_w2, d_b2 = turn(grad.T @ self.h) if of_w2 else None, grad.sum(0) if of_b2 else None
+        if not (of_x or of_w1 or of_w3 or of_b1 or of_b3):
+            return None, None, d_w2, None, None, d_b2, None
+        d_first, d_up = _activate_backward(self.activation, grad @ self.w2, self.gate, self.up, self.alpha, self.limit)
+        if self.w3 is None and d_up is not None:
+            d_first = torch.stack((d_first, d_up), -1).flatten(1) if self.interleaved else torch.cat((d_first, d_up), -1)
+        d_x = d_first @ self.w1 if of_x else None
+        if of_x and self.w3 is not None:
+            d_x = d_x + d_up @ self.w3
+        return (d_x, turn(d_first.T @ self.x) if of_w1 else None, d_w2, turn(d_up.T @ self.x) if of_w3 else None,
+                d_first.sum(0) if of_b1 else None, d_b2, d_up.sum(0) if of_b3 else None)
 
 
 def _add_rows(whole: Tensor, token: Tensor, rows: Tensor) -> None:
@@ -169,49 +174,57 @@ def _add_rows(whole: Tensor, token: Tensor, rows: Tensor) -> None:
 def _moe_backward(grad: Optional[Tensor], grad_shares: Optional[Tensor], x: Tensor, w1: Tensor, w2: Tensor, logits: Optional[Tensor],
                   weights: Optional[Tensor], w3: Optional[Tensor], b1: Optional[Tensor], b2: Optional[Tensor], b3: Optional[Tensor],
                   ids: Tensor, activation: str, routing: str, renormalise: bool, scaling: float, alpha: float, limit: float,
-                  interleaved: bool, transposed: bool,
-                  first_expert: int) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+                  interleaved: bool, transposed: bool, first_expert: int,
+                  needs: int) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The gradients of x, w1, w2, logits, weights, w3, b1, b2 and b3, from those of y and of the weights of the selected
-    experts; empty where there is no such input."""
+    experts; empty where the bit of the input is not set in `needs`."""
     with torch.autocast(x.device.type, enabled=False):
         return _gradients(grad, grad_shares, x, w1, w2, logits, weights, w3, b1, b2, b3, ids, activation, routing, renormalise, scaling,
-                          alpha, limit, interleaved, transposed, first_expert)
+                          alpha, limit, interleaved, transposed, first_expert, _bits(needs))
+
+
+def _bits(needs: int) -> Tuple[bool, ...]:
+    return tuple(bool(needs >> i & 1) for i in range(9))
 
 
 def _gradients(grad, grad_shares, x, w1, w2, logits, weights, w3, b1, b2, b3, ids, activation, routing, renormalise, scaling, alpha,
-               limit, interleaved, transposed, first_expert):
+               limit, interleaved, transposed, first_expert, needs):
+    of_x, of_w1, of_w2, of_logits, of_weights, *of_others = needs
+    of_shares, of_expert = of_logits or of_weights, (of_w1, of_w2, *of_others)
     shares = weights * scaling if logits is None else _weigh(logits, ids, routing, renormalise, scaling)
-    d_x, d_shares = x.new_zeros(x.shape, dtype=torch.float32), torch.zeros_like(shares)
+    d_x, d_shares = x.new_zeros(x.shape, dtype=torch.float32) if of_x else None, torch.zeros_like(shares)
     is_named_once = logits is not None  # a token's selected experts differ; ids of the caller need not
-    of_experts = [None if t is None else t.new_zeros(t.shape) for t in (w1, w2, w3, b1, b2, b3)]
+    of_experts = [t.new_zeros(t.shape) if need else None for need, t in zip(of_expert, (w1, w2, w3, b1, b2, b3))]
     for e in range(0 if grad is None else w1.shape[0]):
         token, slot = torch.nonzero(ids == first_expert + e, as_tuple=True)
         if not len(token):
             continue
         expert = _Expert(x[token], w1, w2, w3, b1, b2, b3, e, activation, alpha, limit, interleaved, transposed)
         rows = grad[token].float()
-        d_shares[token, slot] = (rows * expert.out).sum(-1)
-        d_rows, *found = expert.backward(rows * shares[token, slot].unsqueeze(-1))
-        if is_named_once:
+        if of_shares:
+            d_shares[token, slot] = (rows * expert.out).sum(-1)
+        d_rows, *found = expert.backward(rows * shares[token, slot].unsqueeze(-1), of_x, *of_expert)
+        if of_x and is_named_once:
             d_x.index_add_(0, token, d_rows)
-        else:
+        elif of_x:
             _add_rows(d_x, token, d_rows)
         for whole, part in zip(of_experts, found):
             if whole is not None:
                 whole[e] = part.to(whole.dtype)
     if grad_shares is not None:
         d_shares += grad_shares
-    nothing = x.new_empty(0)
-    d_w1, d_w2, d_w3, d_b1, d_b2, d_b3 = (nothing.clone() if t is None else t for t in of_experts)
-    d_logits = nothing.clone() if logits is None else _weigh_backward(d_shares, logits, ids, routing, renormalise, scaling)
-    d_weights = nothing.clone() if weights is None else torch.where(ids >= 0, d_shares * scaling, 0.0)
-    return d_x.to(x.dtype), d_w1, d_w2, d_logits, d_weights, d_w3, d_b1, d_b2, d_b3
+    d_x = d_x.to(x.dtype) if of_x else None
+    d_logits = _weigh_backward(d_shares, logits, ids, routing, renormalise, scaling) if of_logits else None
+    d_weights = torch.where(ids >= 0, d_shares * scaling, 0.0) if of_weights else None
+    every = (d_x, *of_experts[:2], d_logits, d_weights, *of_experts[2:])
+    return tuple(x.new_empty(0) if t is None else t for t in every)
 
 
 @_moe_backward.register_fake
 def _(grad, grad_shares, x, w1, w2, logits, weights, w3, b1, b2, b3, ids, activation, routing, renormalise, scaling, alpha, limit,
-      interleaved, transposed, first_expert):
-    return tuple(x.new_empty(0) if t is None else t.new_empty(t.shape) for t in (x, w1, w2, logits, weights, w3, b1, b2, b3))
+      interleaved, transposed, first_expert, needs):
+    every = (x, w1, w2, logits, weights, w3, b1, b2, b3)
+    return tuple(t.new_empty(t.shape) if need else x.new_empty(0) for need, t in zip(_bits(needs), every))
 
 
 def _keep(ctx, inputs, output):
@@ -225,9 +238,9 @@ def _keep(ctx, inputs, output):
 
 
 def _backward(ctx, grad, _ids, grad_shares, _counts, by=_moe_backward):
-    saved = ctx.saved_tensors
-    d_x, d_w1, d_w2, d_logits, d_weights, d_w3, d_b1, d_b2, d_b3 = \
-        (g if t is not None else None for g, t in zip(by(grad, grad_shares, *saved, *ctx.options), saved))
+    needs = [ctx.needs_input_grad[i] for i in (0, 1, 2, 3, 5, 6, 7, 8, 9)]  # without the ids
+    found = by(grad, grad_shares, *ctx.saved_tensors, *ctx.options, sum(need << i for i, need in enumerate(needs)))
+    d_x, d_w1, d_w2, d_logits, d_weights, d_w3, d_b1, d_b2, d_b3 = (g if need else None for g, need in zip(found, needs))
     return (d_x, d_w1, d_w2, d_logits, None, d_weights, d_w3, d_b1, d_b2, d_b3) + (None,) * 15
 
 

@@ -124,6 +124,37 @@ def test_gradients(device, routing, renormalise, activation, biases):
     close(alone, torch.autograd.grad((wanted_weights * grad_weights).sum(), theirs[3])[0])
 
 
+class _Sizes(torch.utils._python_dispatch.TorchDispatchMode):
+    """The sizes of the gradients of moe()."""
+
+    def __torch_dispatch__(self, function, types, given=(), named=None):
+        answer = function(*given, **(named or {}))
+        if function is torch.ops.attest.moe_backward.default:
+            self.sizes = [t.numel() for t in answer]
+        return answer
+
+
+def test_gradients_that_are_asked_for(device):
+    """Frozen weights cost no memory: each of these gradients is as large as all experts."""
+    x, w1, w2, logits = layer(device)
+    gate, up = (w.contiguous() for w in w1.chunk(2, 1))
+    inputs = {"x": x, "w1": gate, "w2": w2, "logits": logits, "w3": up, "b1": torch.randn(EXPERTS, INNER).to(x), "b2": torch.randn(EXPERTS, HIDDEN).to(x),
+              "b3": torch.randn(EXPERTS, INNER).to(x)}
+    order = ("x", "w1", "w2", "logits", "weights", "w3", "b1", "b2", "b3")
+
+    def gradients(*names):
+        given = {key: t.clone().requires_grad_(key in names) for key, t in inputs.items()}
+        with _Sizes() as seen:
+            attest.torch.moe(**given, top_k=TOP_K).float().square().sum().backward()
+        assert seen.sizes == [inputs[key].numel() if key in names else 0 for key in order]
+        return {key: t.grad for key, t in given.items() if key in names}
+
+    every = gradients(*inputs)
+    for names in [("x",), ("x", "logits"), ("w2", "b2"), ("logits",), *((key,) for key in inputs)]:
+        for key, grad in gradients(*names).items():
+            assert torch.equal(grad, every[key])
+
+
 @pytest.mark.parametrize("routing", ["softmax", "topk", "sigmoid"])
 @pytest.mark.parametrize("name", ["x", "logits"])
 def test_gradients_do_not_depend_on_masked_tokens(device, routing, name):
