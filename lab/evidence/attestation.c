@@ -43,17 +43,32 @@ bool lab_attested_subject(const lab_node *statement, const char *kernel, const c
     const lab_node subjects = lab_node_member(statement, "subject");
     char name[128], words[192];
     snprintf(name, sizeof name, "%s.%s", kernel, part);
+    bool found = false;
     for (size_t i = 0; i < json_array_size(subjects.value); i++) {
         const lab_node subject = lab_node_element(&subjects, i),
                        digest = lab_node_member(&subject, "digest");
-        const char *found = NULL;
-        if (!lab_node_text(&subject, "name", &found, why))
+        const char *text = NULL;
+        if (!lab_node_text(&subject, "name", &text, why))
             return false;
-        if (strcmp(found, name) == 0)
-            return lab_node_digest(&digest, "sha256", out, why);
+        if (strcmp(text, name) != 0)
+            continue;
+        if (found)
+            return lab_node_fail(&subject, "there is another subject of this name", why);
+        found = true;
+        if (!lab_node_digest(&digest, "sha256", out, why))
+            return false;
     }
     snprintf(words, sizeof words, "%s is not among the subjects", name);
-    return lab_node_fail(&subjects, words, why);
+    return found || lab_node_fail(&subjects, words, why);
+}
+
+/* The statement must have no other subjects: they would seem to be attested too. */
+static bool read_no_more_subjects(const lab_attestation *a, const lab_node *statement,
+                                  lab_message *why) {
+    const lab_node subjects = lab_node_member(statement, "subject");
+    const size_t own = a->cc && !a->peer ? 2 : 1;
+    return json_array_size(subjects.value) == own ||
+           lab_node_fail(&subjects, "has subjects that the statement is not about", why);
 }
 
 /* A GPU's name, compute capability and kind. */
@@ -96,15 +111,25 @@ bool lab_attested_device(lab_attestation *a, const lab_node *predicate, lab_mess
     return true;
 }
 
-/* Whether the usual suites were run. */
+/* Whether the usual suites were run, with the usual seed. */
 static bool read_suites(lab_attestation *a, const lab_node *predicate, lab_message *why) {
     const lab_node suites = lab_node_member(predicate, "suites");
     const char *checked = NULL, *timed = NULL;
     if (!lab_node_text(&suites, "verified", &checked, why) ||
         !lab_node_text(&suites, "timed", &timed, why))
         return false;
-    a->partial = strcmp(checked, a->cc ? LAB_CHECKED_GPU : LAB_CHECKED_CPU) != 0 ||
+    a->partial = a->seed != 0.0 ||
+                 strcmp(checked, a->cc ? LAB_CHECKED_GPU : LAB_CHECKED_CPU) != 0 ||
                  strcmp(timed, a->cc ? LAB_TIMED_GPU : LAB_TIMED_CPU) != 0;
+    return true;
+}
+
+/* "2026-11-19T20:16:16Z". */
+static bool is_time_of_day(const char *text) {
+    static const char pattern[] = "0000-00-00T00:00:00Z";
+    for (size_t i = 0; i < sizeof pattern; i++)
+        if (pattern[i] == '0' ? text[i] < '0' || text[i] > '9' : text[i] != pattern[i])
+            return false;
     return true;
 }
 
@@ -113,9 +138,10 @@ static bool read_circumstances(lab_attestation *a, const lab_node *predicate,
                                lab_message *why) {
     const lab_node harness = lab_node_member(predicate, "harness"),
                    environment = lab_node_member(predicate, "environment"),
-                   compiler = lab_node_member(predicate, "compiler");
+                   compiler = lab_node_member(predicate, "compiler"),
+                   made = lab_node_member(predicate, "made"),
+                   seed = lab_node_member(predicate, "seed");
     const char *flags = NULL, *version = NULL;
-    double seed = 0.0;
     if (!lab_node_copy(predicate, "made", a->made, sizeof a->made, why) ||
         !lab_node_text(predicate, "attest", &version, why) ||
         !lab_node_copy(&compiler, "name", a->compiler, sizeof a->compiler, why) ||
@@ -124,9 +150,14 @@ static bool read_circumstances(lab_attestation *a, const lab_node *predicate,
         !lab_node_text(&compiler, "host", &flags, why) ||
         !lab_node_digest(&harness, "judge_sha256", a->judge, why) ||
         !lab_node_digest(&harness, "clock_sha256", a->clock, why) ||
-        !lab_node_number(predicate, "seed", &seed, why) ||
+        !lab_node_text(&harness, "program_sha256", &flags, why) ||
+        !lab_node_number(predicate, "seed", &a->seed, why) ||
         !lab_node_is_object(&environment, why))
         return false;
+    if (!is_time_of_day(a->made))
+        return lab_node_fail(&made, "is not a time as in 2026-11-19T20:16:16Z", why);
+    if (!json_is_integer(seed.value))
+        return lab_node_fail(&seed, "expected a whole number", why);
     const char *amx = json_string_value(json_object_get(environment.value, "ATTEST_AMX_F32"));
     a->amx_f32 = amx && *amx && strcmp(amx, "0") != 0;
     return true;
@@ -140,7 +171,7 @@ static const att_kernel_row *find_row(const char *id) {
 }
 
 static bool read_statement(lab_attestation *a, const lab_node *statement,
-                           const lab_suite_set usual[2], lab_message *why) {
+                           const lab_suite_set usual[2], lab_claims *claims, lab_message *why) {
     const lab_node predicate = lab_node_member(statement, "predicate");
     const char *role = NULL;
     char part[24];
@@ -158,20 +189,22 @@ static bool read_statement(lab_attestation *a, const lab_node *statement,
     snprintf(part, sizeof part, "sm_%d", a->cc);
     if (a->cc && !a->peer && !lab_attested_subject(statement, a->kernel, part, a->code, why))
         return false;
+    if (!read_no_more_subjects(a, statement, why))
+        return false;
     const att_kernel_row *row = a->peer ? NULL : find_row(a->kernel);
     const char *want = a->peer ? "peer" : row ? att_row_role(row) : role;
     return lab_node_expect(&predicate, "role", want, why) &&
-           lab_attested_problems(a, &predicate, row, &usual[a->cc > 0], why);
+           lab_attested_problems(a, &predicate, row, &usual[a->cc > 0], claims, why);
 }
 
 bool lab_attestation_read(lab_attestation *attestation, const char *path,
-                          const lab_suite_set usual[2], lab_message *why) {
+                          const lab_suite_set usual[2], lab_claims *claims, lab_message *why) {
     *attestation = (lab_attestation){.cc = 0};
     json_t *document = lab_json_load(path, why);
     if (!document)
         return false;
     const lab_node statement = lab_node_root(path, document);
-    const bool ok = read_statement(attestation, &statement, usual, why);
+    const bool ok = read_statement(attestation, &statement, usual, claims, why);
     json_decref(document);
     return ok;
 }

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "lab/base/json_node.h"
+#include "lab/evidence/agreement.h"
 #include "lab/evidence/chosen.h"
 #include "lab/evidence/code_digest.h"
 
@@ -39,7 +40,8 @@ typedef struct lab_attestation {
     char compiler[256];
     char made[32];          /* when, UTC */
     bool amx_f32;           /* float32 was allowed to use AMX */
-    bool partial;           /* measured on other suites than the usual ones */
+    double seed;            /* of the inputs */
+    bool partial;           /* measured on other suites, or with another seed, than usual */
     size_t verified, timed; /* problems */
     double worst_share;     /* the largest error of a problem as a fraction of its bar */
     /* "", or why its problems are not those that attest certify would take today. Not checked
@@ -52,9 +54,10 @@ typedef struct lab_attestation {
  * Device and folder must agree. Every problem in it must have been run by this kernel's code
  * and have passed, with its errors within bars that follow from the plain reference's errors.
  * Every median must be that of its samples, and above the floor. `usual` has the suites of a
- * CPU and of a GPU. `why` names the file and the field at fault. */
+ * CPU and of a GPU. What other statements must agree with is added to `claims`, unless NULL.
+ * `why` names the file and the field at fault. */
 bool lab_attestation_read(lab_attestation *attestation, const char *path,
-                          const lab_suite_set usual[2], lab_message *why);
+                          const lab_suite_set usual[2], lab_claims *claims, lab_message *why);
 
 /* Parts of it, for other statements: the device from `machine` of the predicate, with its
  * folder; the digest of the subject KERNEL.PART. */

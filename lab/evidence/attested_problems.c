@@ -7,13 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lab/base/machine.h"
 #include "lab/measure/bench.h"
 #include "lab/plan/plan_device.h"
+#include "lab/plan/plan_kernels.h"
+#include "lab/problem/problem_json.h"
+#include "lab/tensors/buffer.h"
 #include "lab/verify/verify.h"
 
 /* A GPU may run faster than the clock in its data sheet, so its real floor may be lower than
  * the one computed from the sheet; by no more than a quarter. */
 static const double clock_slack = 1.25;
+
+/* Operations per second of one processor that none reaches: as in cpu_floor.c, with the widest
+ * instructions. */
+static const double cpu_peak = 4096.0 * 7e9;
 
 /* Relative tolerance: numbers are written with 15 digits. */
 static const double written = 1e-9;
@@ -24,10 +32,26 @@ typedef struct reading {
     lab_chooser chooser;       /* set if there is a row */
     lab_device device;         /* of a GPU, if devices/ describes it */
     bool described;
+    double threads;     /* of a CPU */
+    lab_claims *claims; /* NULL: not wanted */
     lab_message *why;
 } reading;
 
 /* --------------------------------------------------------------------- the device */
+
+/* The threads and the instruction set that ran; the latter is that of the kernel. */
+static bool know_cpu(reading *r, const lab_node *machine) {
+    const lab_node isa = lab_node_member(machine, "isa"),
+                   threads = lab_node_member(machine, "threads");
+    const char *name = NULL;
+    if (!lab_node_number(machine, "threads", &r->threads, r->why) ||
+        !lab_node_text(machine, "isa", &name, r->why))
+        return false;
+    if (!(r->threads >= 1.0 && r->threads <= 1e5))
+        return lab_node_fail(&threads, "is out of range", r->why);
+    return !r->row || strcmp(name, lab_isa_name(r->row->isa)) == 0 ||
+           lab_node_fail(&isa, "is not that of the kernel", r->why);
+}
 
 /* The limits by which the library chooses: those of the file about that GPU. The statement must
  * not contradict them. */
@@ -37,7 +61,9 @@ static bool know_device(reading *r, const lab_node *predicate) {
                    gpu = lab_node_member(&machine, "gpu"), name = lab_node_member(&gpu, "name");
     r->chooser = (lab_chooser){.row = r->row, .amx_f32 = a->amx_f32};
     r->described = a->cc && lab_device_named(&r->device, a->device);
-    return !a->cc || lab_chooser_set_gpu(&r->chooser, a->device, a->cc, a->sms) ||
+    if (!a->cc)
+        return know_cpu(r, &machine);
+    return lab_chooser_set_gpu(&r->chooser, a->device, a->cc, a->sms) ||
            lab_node_fail(&name,
                          "its compute capability or multiprocessors are those of another GPU",
                          r->why);
@@ -91,8 +117,38 @@ static bool judge_error(reading *r, const lab_node *verify, const lab_output *ou
         return lab_node_fail(&plain_place, "is too large for a plain reference", r->why);
     if (!(kernel >= 0.0 && kernel <= bar))
         return lab_node_fail(&error, "an error is above its bar", r->why);
+    double rms = 0.0, rms_bar = INFINITY; /* of timed problems */
+    if (!lab_node_number_maybe(&error, "kernel_rms", &rms, r->why) ||
+        !lab_node_number_maybe(&error, "bar_rms", &rms_bar, r->why))
+        return false;
+    if (rms_bar > 0.0 && !(rms >= 0.0 && rms <= rms_bar))
+        return lab_node_fail(&error, "an average error is above its bar", r->why);
     if (kernel / bar > r->a->worst_share)
         r->a->worst_share = kernel / bar;
+    return true;
+}
+
+/* What other statements must agree with. */
+static bool claim(reading *r, const lab_spec *spec, const lab_node *verify, size_t at,
+                  bool timed) {
+    char line[LAB_SPEC_MAX];
+    lab_spec_print(spec, line, sizeof line);
+    uint64_t base = lab_hash(1, line, strlen(line));
+    base = lab_hash(base, r->a->judge, sizeof r->a->judge);
+    base = lab_hash(base, &r->a->seed, sizeof r->a->seed);
+    const lab_outputs outputs = spec->operation->outputs(spec);
+    lab_claim c = {.at = (uint32_t)at, .timed = timed};
+    c.rows_checked = json_number_value(json_object_get(verify->value, "rows_checked"));
+    c.rows_total = json_number_value(json_object_get(verify->value, "rows_total"));
+    for (int i = 0; r->claims && i < outputs.count; i++) {
+        char name[32];
+        c.output = outputs.list[i].name;
+        c.key = lab_hash(base, c.output, strlen(c.output));
+        snprintf(name, sizeof name, "error_%s", c.output);
+        c.bar = json_number_value(json_object_get(json_object_get(verify->value, name), "bar"));
+        if (!lab_claims_add(r->claims, &c))
+            return lab_fail(r->why, "no memory for the evidence");
+    }
     return true;
 }
 
@@ -108,8 +164,10 @@ static bool judge_verify(reading *r, const lab_node *problem, const lab_spec *sp
         return false;
     if (strcmp(outcome, "pass") != 0)
         return lab_node_fail(&place, "a problem did not pass", r->why);
-    if (!(checked <= total && (checked > 0.0 || total == 0.0)))
+    if (!(checked <= total && (checked >= 1.0 || total == 0.0)))
         return lab_node_fail(&rows, "the number of checked rows is 0 or too large", r->why);
+    if (total == 0.0 && !spec->operation->is_void(spec))
+        return lab_node_fail(&rows, "no row was checked, and the problem has some", r->why);
     const lab_outputs outputs = spec->operation->outputs(spec);
     for (int i = 0; i < outputs.count; i++)
         if (!judge_error(r, &verify, &outputs.list[i]))
@@ -182,6 +240,34 @@ static double floor_of(const reading *r, const lab_spec *spec) {
     return r->described ? lab_bench_floor_ns(spec, &r->device, LAB_WARM) / clock_slack : 0.0;
 }
 
+/* The same of a CPU, whose statements record no floor. */
+static double cpu_floor_of(const reading *r, const lab_spec *spec) {
+    return r->a->cc ? 0.0 : 1e9 * lab_spec_flops(spec) / (cpu_peak * r->threads);
+}
+
+/* The interval encloses the median; the counts are there. */
+static bool judge_interval(reading *r, const lab_node *timed, double median) {
+    static const struct {
+        const char *name;
+        double least;
+    } counts[] = {{"calls_per_sample", 1.0}, {"discarded", 0.0}, {"power_capped", 0.0}};
+    const lab_node low_place = lab_node_member(timed, "low_ns");
+    double low = 0.0, high = 0.0, count = 0.0;
+    if (!lab_node_time(timed, "low_ns", &low, r->why) ||
+        !lab_node_time(timed, "high_ns", &high, r->why))
+        return false;
+    if (!(low <= median && median <= high))
+        return lab_node_fail(&low_place, "it and high_ns do not enclose the median", r->why);
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        const lab_node place = lab_node_member(timed, counts[i].name);
+        if (!lab_node_number(timed, counts[i].name, &count, r->why))
+            return false;
+        if (!(count >= counts[i].least))
+            return lab_node_fail(&place, "is out of range", r->why);
+    }
+    return true;
+}
+
 /* The claimed median must be that of the samples shown, and not below what this device can
  * reach. */
 static bool judge_samples(reading *r, const lab_node *timed, const lab_spec *spec) {
@@ -200,7 +286,11 @@ static bool judge_samples(reading *r, const lab_node *timed, const lab_spec *spe
         return lab_node_fail(&median_place, "is not the median of the samples", r->why);
     if (floor < floor_of(r, spec))
         return lab_node_fail(&floor_place, "is below the least time of that device", r->why);
-    return claimed >= floor || lab_node_fail(&median_place, "is below the floor", r->why);
+    if (claimed < floor)
+        return lab_node_fail(&median_place, "is below the floor", r->why);
+    if (claimed < cpu_floor_of(r, spec))
+        return lab_node_fail(&median_place, "is less than any processor needs", r->why);
+    return judge_interval(r, timed, claimed);
 }
 
 /* The problem of an entry: a line, or an object that has it. */
@@ -211,7 +301,14 @@ static bool read_spec(reading *r, const lab_node *entry, lab_spec *spec) {
     lab_message words;
     if (!line)
         return lab_node_fail(&place, "is missing", r->why);
-    return lab_spec_parse(spec, line, &words) || lab_node_fail(&place, words.text, r->why);
+    if (!lab_spec_parse(spec, line, &words))
+        return lab_node_fail(&place, words.text, r->why);
+    if (!json_is_object(place.value))
+        return true;
+    json_t *shape = lab_json_problem(spec);
+    const bool same = json_equal(place.value, shape);
+    json_decref(shape);
+    return same || lab_node_fail(&place, "its fields are not those of its spec", r->why);
 }
 
 static bool judge_entries(reading *r, const lab_node *list, bool timed) {
@@ -220,6 +317,9 @@ static bool judge_entries(reading *r, const lab_node *list, bool timed) {
         lab_spec spec;
         if (!read_spec(r, &entry, &spec) || !judge_verify(r, &entry, &spec) ||
             !judge_launch(r, &entry, &spec) || (timed && !judge_samples(r, &entry, &spec)))
+            return false;
+        const lab_node verify = lab_node_member(&entry, "verify");
+        if (!claim(r, &spec, &verify, i, timed))
             return false;
     }
     return true;
@@ -243,6 +343,15 @@ static const char *line_at(const json_t *list, size_t i) {
     return line ? line : "";
 }
 
+/* Whether a kernel that helps others may have had nothing to do: there is nothing to compute,
+ * or it merges parts of the keys, and the keys are not, as far as is known, split. */
+static bool may_be_idle(const reading *r, const lab_spec *spec) {
+    if (spec->operation->is_void(spec))
+        return true;
+    return r->row->cuda->role == ATT_ROLE_COMBINE &&
+           lab_plan_parts(lab_chooser_choice(&r->chooser, spec), &r->chooser.gpu, spec) <= 1;
+}
+
 /* The next problem that certify would take must be the next in the list. */
 static bool walk_on(walk *w, const lab_spec *spec) {
     char line[LAB_SPEC_MAX];
@@ -252,7 +361,7 @@ static bool walk_on(walk *w, const lab_spec *spec) {
         w->at++;
         return true;
     }
-    if (skipped && strcmp(skipped, line) == 0) {
+    if (skipped && strcmp(skipped, line) == 0 && may_be_idle(w->r, spec)) {
         w->passed++;
         return true;
     }
@@ -299,10 +408,10 @@ static bool lists_agree(reading *r, const lab_node *predicate, const lab_suite_s
 
 bool lab_attested_problems(lab_attestation *a, const lab_node *predicate,
                            const att_kernel_row *row, const lab_suite_set *usual,
-                           lab_message *why) {
+                           lab_claims *claims, lab_message *why) {
     const lab_node verified = lab_node_member(predicate, "verified"),
                    timed = lab_node_member(predicate, "timed");
-    reading r = {.a = a, .row = row, .why = why};
+    reading r = {.a = a, .row = row, .claims = claims, .why = why};
     a->verified = json_array_size(verified.value);
     a->timed = json_array_size(timed.value);
     if (a->verified == 0)

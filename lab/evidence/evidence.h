@@ -16,13 +16,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "lab/evidence/agreement.h"
 #include "lab/evidence/attestation.h"
 
 typedef enum lab_standing {
     LAB_CURRENT,   /* the attested code is the code of this library */
     LAB_ELSEWHERE, /* the sources are the attested ones; the machine code is from another
                     * compiler, or not in this library */
-    LAB_PARTIAL,   /* the code is the attested one, but was run on other suites than usual */
+    LAB_PARTIAL,   /* the code is the attested one, but was run on other suites, or with another
+                    * seed, than usual */
     LAB_STALE,     /* the code has changed since, or the file is inconsistent */
     LAB_MISSING,   /* there is no attestation */
     LAB_STANDINGS
@@ -76,6 +78,7 @@ typedef struct lab_evidence {
     lab_old_clock *clocks;
     size_t clock_count;
     lab_suite_set usual[2]; /* of the CPU, of the GPU */
+    lab_claims claims;      /* while the files are read */
 } lab_evidence;
 
 /* Read a folder; NULL: the one that ships with the program (ATTEST_EVIDENCE, or beside it),

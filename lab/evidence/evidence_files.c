@@ -41,8 +41,8 @@ static bool kernel_of(const char *file, char *kernel, size_t n) {
     return true;
 }
 
-static void read_exhibit(lab_exhibit *e, const lab_suite_set usual[2]) {
-    e->sound = lab_attestation_read(&e->attestation, e->path, usual, &e->why);
+static void read_exhibit(lab_exhibit *e, const lab_suite_set usual[2], lab_claims *claims) {
+    e->sound = lab_attestation_read(&e->attestation, e->path, usual, claims, &e->why);
     if (e->sound && strcmp(e->attestation.kernel, e->kernel) != 0)
         e->sound =
             lab_fail(&e->why, "%s: kernel: is that of %s", e->path, e->attestation.kernel);
@@ -69,7 +69,12 @@ static bool add_exhibit(lab_evidence *evidence, const char *place, const char *f
                                 evidence->folder, place, file);
     if (length < 0 || (size_t)length >= sizeof found.path)
         return lab_fail(why, "%s: a name in it is too long", evidence->folder);
-    read_exhibit(&found, evidence->usual);
+    const size_t first = evidence->claims.count;
+    read_exhibit(&found, evidence->usual, &evidence->claims);
+    if (!found.sound)
+        evidence->claims.count = first;
+    for (size_t i = first; i < evidence->claims.count; i++)
+        evidence->claims.list[i].statement = (uint32_t)evidence->count;
     evidence->exhibits[evidence->count++] = found;
     return true;
 }
@@ -100,8 +105,31 @@ static bool visit_place(lab_evidence *evidence, const char *context, const char 
     return each_name(folder, add_exhibit, evidence, place, why);
 }
 
+/* A statement that differs from the others about a problem is not sound. */
+static void report_difference(void *context, const lab_difference *d) {
+    lab_evidence *evidence = context;
+    const lab_claim *claim = d->claim;
+    lab_exhibit *e = &evidence->exhibits[claim->statement];
+    char field[48];
+    if (!e->sound)
+        return;
+    if (strcmp(d->field, "bar") == 0)
+        snprintf(field, sizeof field, "error_%s.bar", claim->output);
+    else
+        snprintf(field, sizeof field, "%s", d->field);
+    e->sound = lab_fail(
+        &e->why,
+        "%s: predicate.%s[%u].verify.%s: is %.10g, but %.10g for the same problem in %s",
+        e->path, claim->timed ? "timed" : "verified", (unsigned)claim->at, field, d->value,
+        d->usual_value, evidence->exhibits[d->usual->statement].path);
+}
+
 bool lab_evidence_read_exhibits(lab_evidence *evidence, lab_message *why) {
-    return each_name(evidence->folder, visit_place, evidence, NULL, why);
+    const bool ok = each_name(evidence->folder, visit_place, evidence, NULL, why);
+    if (ok)
+        lab_claims_compare(&evidence->claims, report_difference, evidence);
+    lab_claims_free(&evidence->claims);
+    return ok;
 }
 
 /* "sm_90", or an instruction set. */

@@ -99,6 +99,17 @@ static void cut_tile(lab_plan_kernel *k, const lab_spec *spec, const lab_work *w
     k->seconds = tile.seconds;
 }
 
+int lab_plan_parts(const att_kernel_row *row, const att_cuda_limits *gpu,
+                   const lab_spec *spec) {
+    const att_problem *p = &spec->problem;
+    if (row && is_hopper(row))
+        return row->cuda->role == ATT_ROLE_SPLIT ? att_cuda_hopper_parts(row, gpu->sms, p).count
+                                                 : 1;
+    if (row && row->family == &att_family_fwd_decode_shares)
+        return att_cuda_row_tiles(row->cuda, p) > 0 ? 2 : 1;
+    return 0;
+}
+
 /* ---------------------------------------------------------------------------------- the
  * list */
 

@@ -41,6 +41,10 @@ size_t lab_plan_list_kernels(lab_plan_kernel *list, const att_kernel_row *chosen
                              const att_limits *limits, const lab_spec *spec,
                              const lab_work *work, double floor, const lab_device *device);
 
+/* The parts into which `row` splits the keys of a problem on that GPU, if another kernel merges
+ * them; 1 if none does, 0 if that is unknown: it depends on how many blocks an SM holds. */
+int lab_plan_parts(const att_kernel_row *row, const att_cuda_limits *gpu, const lab_spec *spec);
+
 /* Whether the model of plan_tiles.h can predict the time of a problem. */
 bool lab_tiles_model(const lab_spec *spec, const lab_work *work);
 

@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     lab_message why;
     const char *path = input_file(0, data, size);
     memset(&why, 0, sizeof why);
-    if (!lab_attestation_read(&attestation, path, usual, &why))
+    if (!lab_attestation_read(&attestation, path, usual, NULL, &why))
         check_message(&why);
     memset(&why, 0, sizeof why);
     if (lab_host_tests_judge(path, "h200", &why) == LAB_HOST_BROKEN)

@@ -4,11 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lab/base/machine.h"
 #include "lab/base/spawn.h"
 #include "lab/evidence/certify.h"
 #include "lab/evidence/evidence_judge.h"
 #include "lab/evidence/place.h"
 #include "lab/measure/injection.h"
+#include "lab/problem/problem_json.h"
 #include "tests/support/check.h"
 #include "tests/support/evidence_folder.h"
 #include "tests/support/fakes.h"
@@ -44,9 +46,20 @@ static json_t *entry_of(const lab_spec *spec, const char *kernel, const char *co
     return entry;
 }
 
+/* The same for the kernel that a launch names: another one if the kernel only helps. */
+static json_t *entry_for(const lab_chooser *chooser, const lab_spec *spec, const char *code) {
+    const att_kernel_row *row = chooser->row;
+    lab_code_digests digests = {.code = ""};
+    if (lab_row_helps(row)) {
+        row = lab_chooser_choice(chooser, spec);
+        assert_true(lab_code_digests_of(&digests, row, chooser->gpu.cc, NULL));
+        code = digests.code;
+    }
+    return entry_of(spec, row->id, code);
+}
+
 static void add_problems(json_t *predicate, const lab_chooser *chooser, bool on_gpu,
                          const char *code) {
-    const char *id = chooser->row->id;
     lab_suite_set set;
     lab_message why;
     json_t *verified = json_array(), *timed = json_array();
@@ -55,12 +68,15 @@ static void add_problems(json_t *predicate, const lab_chooser *chooser, bool on_
     const lab_spec *spec, **list = calloc(set.timed.count, sizeof *list);
     assert_non_null(list);
     for (size_t at = 0; (spec = lab_chooser_next_checked(chooser, &set, &at));)
-        json_array_append_new(verified, entry_of(spec, id, code));
+        json_array_append_new(verified, entry_for(chooser, spec, code));
     const size_t count = lab_chooser_timed(chooser, &set, list);
     for (size_t i = 0; i < count; i++) {
-        json_t *entry = entry_of(list[i], id, code);
-        json_object_update_new(entry, json_pack("{s:f, s:f, s:[f,f,f]}", "median_ns", 2e9,
-                                                "floor_ns", 1e6, "samples_ns", 3e9, 1e9, 2e9));
+        json_t *entry = entry_for(chooser, list[i], code);
+        json_object_update_new(
+            entry,
+            json_pack("{s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:[f,f,f]}", "median_ns", 2e9,
+                      "low_ns", 1e9, "high_ns", 3e9, "floor_ns", 1e6, "calls_per_sample", 1,
+                      "discarded", 0, "power_capped", 0, "samples_ns", 3e9, 1e9, 2e9));
         json_array_append_new(timed, entry);
     }
     free(list);
@@ -79,21 +95,22 @@ static json_t *statement_of(const char *id) {
     if (row->cuda && !*digests.code)
         snprintf(digests.code, sizeof digests.code, "%s", digests.source);
     json_t *machine =
-        row->cuda ? json_pack("{s:s, s:s, s:{s:s, s:s, s:i, s:i}}", "processor", "a processor",
-                              "device", "cuda", "gpu", "name", "NVIDIA H200", "uuid",
-                              "GPU-00000000-0000-0000-0000-000000000000", "compute_capability",
-                              cc, "multiprocessors", 132)
-                  : json_pack("{s:s, s:s, s:s}", "processor", "Machine", "device", "cpu",
-                              "isa_machine", "amx");
+        row->cuda
+            ? json_pack("{s:s, s:s, s:{s:s, s:s, s:i, s:i}}", "processor", "a processor",
+                        "device", "cuda", "gpu", "name", "NVIDIA H200", "uuid",
+                        "GPU-00000000-0000-0000-0000-000000000000", "compute_capability", cc,
+                        "multiprocessors", 132)
+            : json_pack("{s:s, s:s, s:i, s:s, s:s}", "processor", "Machine", "device", "cpu",
+                        "threads", 2, "isa", lab_isa_name(row->isa), "isa_machine", "amx");
     json_t *predicate = json_pack(
-        "{s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s}, s:i, "
-        "s:{}}",
+        "{s:s, s:s, s:{s:s, s:s}, s:s, s:s, s:o, s:{s:s, s:s, s:s, s:s}, s:{s:s, s:s, s:s}, "
+        "s:i, s:{}}",
         "kernel", id, "role", att_row_role(row), "suites", "verified",
         cc ? LAB_CHECKED_GPU : LAB_CHECKED_CPU, "timed", cc ? LAB_TIMED_GPU : LAB_TIMED_CPU,
         "made", "2026-11-15T00:00:00Z", "attest", "0.1.0", "machine", machine, "compiler",
         "name", digests.compiler, "flags", "", "options", "", "host", "", "harness",
         "judge_sha256", lab_built_digest("judge"), "clock_sha256", lab_built_digest("clock"),
-        "seed", 0, "environment");
+        "program_sha256", digests.source, "seed", 0, "environment");
     assert_non_null(predicate);
     lab_chooser chooser = {.row = row};
     if (cc)
@@ -152,9 +169,9 @@ static void test_standing__other_suites__are_partial(void **state) {
     json_object_set_new(json_object_get(predicate_of(statement), "suites"), "verified",
                         json_string("seed"));
     write_evidence("required.txt", PLACE " portable\n");
-    expect_standing(json_deep_copy(statement), LAB_PARTIAL, true, "suites other than");
+    expect_standing(json_deep_copy(statement), LAB_PARTIAL, true, "other suites");
     write_evidence("required.txt", PLACE " portable partial\n");
-    expect_standing(statement, LAB_PARTIAL, false, "suites other than");
+    expect_standing(statement, LAB_PARTIAL, false, "other suites");
     write_evidence("required.txt", "");
 }
 
@@ -308,6 +325,153 @@ static void test_forged__numbers__fail_with_the_field(void **state) {
     expect_standing(s, LAB_STALE, true, "rows_checked");
 }
 
+/* A statement about fwd_cpu_portable beside one about fwd_cpu_avx2, which was run on the same
+ * problems. */
+static json_t *statement_beside_another(void) {
+    json_t *other = statement_of("fwd_cpu_avx2");
+    keep_statement(other, PLACE, "fwd_cpu_avx2");
+    json_decref(other);
+    return statement_of("fwd_cpu_portable");
+}
+
+/* A bar that follows from the recorded numbers, which are not those of the problem. */
+static void test_forged__numbers_unlike_other_statements__fail(void **state) {
+    (void)state;
+    static const lab_output float16 = {.dtype = ATT_F16}, float32 = {.dtype = ATT_F32};
+    json_t *s = statement_beside_another();
+    keep_statement(s, PLACE, "fwd_cpu_portable");
+    const lab_judged judged = judged_statement(PLACE, "fwd_cpu_portable");
+    if (judged.standing != LAB_CURRENT)
+        fail_msg("%s", judged.why.text);
+
+    const double was = json_real_value(json_object_get(error_at(s, 3), "bar"));
+    const bool half = was > lab_bar_of(&float32, 0.001, 1.5) * 1.01;
+    json_object_set_new(error_at(s, 3), "largest", json_real(1e4));
+    json_object_set_new(error_at(s, 3), "plain", json_real(300.0));
+    json_object_set_new(error_at(s, 3), "bar",
+                        json_real(lab_bar_of(half ? &float16 : &float32, 300.0, 1e4)));
+    expect_standing(s, LAB_STALE, true, "verified[3].verify.error_o.bar: is 6");
+
+    static const char *const rows[] = {"rows_checked", "rows_total"};
+    for (int i = 0; i < 2; i++) { /* one row of many; many rows of a few */
+        s = statement_beside_another();
+        json_t *verify = json_object_get(entry_at(s, "verified", 4), "verify");
+        json_object_set_new(verify, "rows_total", json_integer(1000));
+        if (i)
+            json_object_set_new(verify, "rows_checked", json_integer(1000));
+        expect_standing(s, LAB_STALE, true, "verified[4].verify.rows_total: is 1000, but 1");
+        s = statement_beside_another();
+        verify = json_object_get(entry_at(s, "verified", 4), "verify");
+        json_object_set_new(verify, rows[i], json_real(0.5));
+        expect_standing(s, LAB_STALE, true, "verified[4].verify.rows_checked");
+    }
+}
+
+static void test_forged__no_rows__fail(void **state) {
+    (void)state;
+    json_t *s = statement_of("fwd_cpu_portable");
+    json_t *verify = json_object_get(entry_at(s, "verified", 0), "verify");
+    json_object_set_new(verify, "rows_total", json_integer(0));
+    json_object_set_new(verify, "rows_checked", json_integer(0));
+    expect_standing(s, LAB_STALE, true, "no row was checked");
+}
+
+/* Another seed gives other inputs, so nothing could be compared. */
+static void test_forged__another_seed__is_partial(void **state) {
+    (void)state;
+    write_evidence("required.txt", PLACE " portable\n");
+    json_t *s = statement_of("fwd_cpu_portable");
+    json_object_set_new(predicate_of(s), "seed", json_integer(5));
+    expect_standing(s, LAB_PARTIAL, true, "another seed");
+    s = statement_of("fwd_cpu_portable");
+    json_object_set_new(predicate_of(s), "seed", json_real(0.5));
+    expect_standing(s, LAB_STALE, true, "seed: expected a whole number");
+    write_evidence("required.txt", "");
+}
+
+static void expect_forged_time(const char *field, double value, const char *word) {
+    json_t *s = statement_of("fwd_cpu_portable");
+    json_object_set_new(entry_at(s, "timed", 0), field, json_real(value));
+    expect_standing(s, LAB_STALE, true, word);
+}
+
+static void test_forged__times__fail(void **state) {
+    (void)state;
+    expect_forged_time("low_ns", 2.5e9, "low_ns: it and high_ns do not enclose the median");
+    expect_forged_time("high_ns", 1.5e9, "low_ns: it and high_ns do not enclose the median");
+    expect_forged_time("calls_per_sample", 0.0, "calls_per_sample: is out of range");
+    expect_forged_time("discarded", -1.0, "discarded: is out of range");
+
+    json_t *s = statement_of("fwd_cpu_portable"); /* faster than a processor can be */
+    json_t *timed = entry_at(s, "timed", 0);
+    static const char *const times[] = {"median_ns", "low_ns", "high_ns"};
+    for (size_t i = 0; i < 3; i++)
+        json_object_set_new(timed, times[i], json_real(59.0));
+    json_object_set_new(timed, "samples_ns", json_pack("[f]", 59.0));
+    json_object_set_new(timed, "floor_ns", json_real(0.0));
+    expect_standing(s, LAB_STALE, true, "median_ns: is less than any processor needs");
+
+    s = statement_of("fwd_cpu_portable");
+    timed = json_object_get(json_object_get(entry_at(s, "timed", 0), "verify"), "error_o");
+    json_object_update_new(timed, json_pack("{s:f, s:f}", "kernel_rms", 0.2, "bar_rms", 0.1));
+    expect_standing(s, LAB_STALE, true, "error_o: an average error is above its bar");
+
+    s = statement_of("fwd_cpu_portable"); /* fields that say something else than the spec */
+    timed = entry_at(s, "timed", 0);
+    lab_spec spec;
+    lab_message why;
+    const char *line = json_string_value(json_object_get(timed, "problem"));
+    assert_true(lab_spec_parse(&spec, line, &why));
+    json_t *problem = lab_json_problem(&spec);
+    json_object_set_new(problem, "seq_q", json_integer(1 << 20));
+    json_object_set_new(timed, "problem", problem);
+    expect_standing(s, LAB_STALE, true, "timed[0].problem: its fields are not those");
+}
+
+static void test_forged__subjects__fail(void **state) {
+    (void)state;
+    static const char *const names[] = {"fwd_cpu_portable.source", "fwd_cpu_avx2.source"};
+    static const char *const words[] = {
+        "subject[1]: there is another subject of this name",
+        "subject: has subjects that the statement is not about"};
+    for (size_t i = 0; i < 2; i++) {
+        json_t *s = statement_of("fwd_cpu_portable");
+        json_array_append_new(
+            json_object_get(s, "subject"),
+            json_pack("{s:s, s:{s:s}}", "name", names[i], "digest", "sha256", other_digest));
+        expect_standing(s, LAB_STALE, true, words[i]);
+    }
+}
+
+/* Problems in which a helping kernel had nothing to do are not verified: those of the others
+ * must be. */
+static void expect_not_idle(const char *id) {
+    json_t *s = statement_of(id);
+    keep_statement(s, "h200", id);
+    lab_judged judged = judged_statement("h200", id);
+    if (judged.standing != LAB_CURRENT)
+        fail_msg("%s: %s", id, judged.why.text);
+    json_t *verified = json_object_get(predicate_of(s), "verified"), *idle = json_array();
+    while (json_array_size(verified) > 1) {
+        json_array_append(idle, json_object_get(json_array_get(verified, 1), "problem"));
+        json_array_remove(verified, 1);
+    }
+    assert_true(json_array_size(idle) > 0);
+    json_object_set_new(predicate_of(s), "unsplit",
+                        json_pack("{s:o, s:[]}", "verified", idle, "timed"));
+    keep_statement(s, "h200", id);
+    json_decref(s);
+    judged = judged_statement("h200", id);
+    if (judged.standing != LAB_STALE || !strstr(judged.why.text, "is missing"))
+        fail_msg("%s: %s: %s", id, lab_standing_name(judged.standing), judged.why.text);
+}
+
+static void test_forged__called_idle__is_stale(void **state) {
+    (void)state;
+    expect_not_idle(first_of_role(ATT_ROLE_STEP));
+    expect_not_idle(first_of_role(ATT_ROLE_COMBINE));
+}
+
 static void test_forged__another_kernel_s_numbers__fail(void **state) {
     (void)state;
     json_t *s = statement_of("fwd_cpu_portable"), *other = statement_of("fwd_cpu_avx2");
@@ -408,14 +572,28 @@ static void test_forged__fields_left_out__fail_with_the_field(void **state) {
     (void)state;
     static const char *const fields[] = {"harness", "seed",     "environment", "role",
                                          "attest",  "compiler", "machine",     "suites"};
+    static const char *const deeper[][2] = {
+        {"machine", "threads"}, {"machine", "isa"}, {"harness", "program_sha256"}};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         json_t *s = statement_of("fwd_cpu_portable");
         json_object_del(predicate_of(s), fields[i]);
         expect_standing(s, LAB_STALE, true, fields[i]);
     }
+    for (size_t i = 0; i < sizeof deeper / sizeof deeper[0]; i++) {
+        json_t *s = statement_of("fwd_cpu_portable");
+        json_object_del(json_object_get(predicate_of(s), deeper[i][0]), deeper[i][1]);
+        expect_standing(s, LAB_STALE, true, deeper[i][1]);
+    }
     json_t *s = statement_of("fwd_cpu_portable");
     json_object_set_new(predicate_of(s), "role", json_string("decode"));
     expect_standing(s, LAB_STALE, true, "role: is decode, expected fwd");
+    s = statement_of("fwd_cpu_portable");
+    json_object_set_new(predicate_of(s), "made", json_string("yesterday"));
+    expect_standing(s, LAB_STALE, true, "made: is not a time");
+    s = statement_of("fwd_cpu_portable");
+    json_object_set_new(json_object_get(predicate_of(s), "machine"), "isa",
+                        json_string("avx2"));
+    expect_standing(s, LAB_STALE, true, "machine.isa: is not that of the kernel");
 }
 
 static void set_harness(json_t *statement, const char *part, const char *sha256) {
@@ -661,6 +839,12 @@ int main(void) {
         cmocka_unit_test(test_standing__other_machine_code__is_stale),
         cmocka_unit_test(test_tampered__files__fail_with_the_field),
         cmocka_unit_test(test_forged__numbers__fail_with_the_field),
+        cmocka_unit_test(test_forged__numbers_unlike_other_statements__fail),
+        cmocka_unit_test(test_forged__no_rows__fail),
+        cmocka_unit_test(test_forged__another_seed__is_partial),
+        cmocka_unit_test(test_forged__times__fail),
+        cmocka_unit_test(test_forged__subjects__fail),
+        cmocka_unit_test(test_forged__called_idle__is_stale),
         cmocka_unit_test(test_forged__another_kernel_s_numbers__fail),
         cmocka_unit_test(test_forged__a_shorter_list__is_stale),
         cmocka_unit_test(test_forged__the_device__fails),
