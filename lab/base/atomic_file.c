@@ -65,6 +65,27 @@ static bool system_failed(lab_message *why, const char *path, const char *what) 
     return lab_fail(why, "%s: %s: %s", path, what, strerror(errno));
 }
 
+/* The folder of `path`, for free(); NULL if memory ran out. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+/* The full name of a file that does not exist, for free(): it stays the same file if a plug-in
+ * changes the working folder. NULL if there is no such folder or memory ran out. */
+static char *path_of_new(const char *path) {
+    char *folder = folder_of(path), *full = folder ? realpath(folder, NULL) : NULL, *out = NULL;
+    const char *slash = strrchr(path, '/');
+    if (full && asprintf(&out, "%s/%s", strcmp(full, "/") == 0 ? "" : full,
+                         slash ? slash + 1 : path) < 0)
+        out = NULL;
+    free(full);
+    free(folder);
+    return out;
+}
+
 /* Follow symbolic links, so that the rename replaces their target and not the link. `info`
  * describes the file that is there already; st_mode is 0 if there is none. */
 static bool resolve(lab_atomic_file *file, const char *path, struct stat *info,
@@ -72,20 +93,12 @@ static bool resolve(lab_atomic_file *file, const char *path, struct stat *info,
     info->st_mode = 0;
     file->path = realpath(path, NULL);
     if (!file->path && errno == ENOENT)
-        file->path = strdup(path);
+        file->path = path_of_new(path);
     if (!file->path)
-        return system_failed(why, path, "cannot resolve");
+        return system_failed(why, path, "cannot be created");
     if (stat(file->path, info) == 0 && !S_ISREG(info->st_mode))
         return lab_fail(why, "%s: is not a regular file", path);
     return true;
-}
-
-/* The folder of `path`, for free(); NULL if memory ran out. */
-static char *folder_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    if (!slash)
-        return strdup(".");
-    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
 enum { DESCRIPTOR_PATH = 40 };

@@ -196,6 +196,33 @@ static int end(void **state) {
     return rmdir(folder);
 }
 
+/* A plug-in may change the working folder of the process. */
+static void test_commit__another_working_folder__is_where_it_was_asked_for(void **state) {
+    (void)state;
+    static const char *const names[] = {"moved", "./moved", "../moved"};
+    char inner[80], before[512];
+    lab_atomic_file file;
+    lab_message why;
+    assert_non_null(getcwd(before, sizeof before));
+    snprintf(inner, sizeof inner, "%s/inner", folder);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    for (int named = 0; named < 2; named++)
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            no_tmpfile = named;
+            assert_int_equal(chdir(names[i][1] == '.' ? inner : folder), 0);
+            assert_true(lab_atomic_create(&file, names[i], &why));
+            assert_int_equal(chdir("/"), 0);
+            const bool ok = lab_atomic_commit(&file, &why);
+            no_tmpfile = false;
+            if (!ok)
+                fail_msg("%s: %s", names[i], why.text);
+            assert_int_equal(chdir(folder), 0);
+            assert_int_equal(unlink("moved"), 0);
+        }
+    assert_int_equal(rmdir(inner), 0);
+    assert_int_equal(chdir(before), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_commit__new_and_old_target__whole_and_on_disk_first),
@@ -203,6 +230,7 @@ int main(void) {
         cmocka_unit_test(test_discard__uncommitted__leaves_the_old_one),
         cmocka_unit_test(test_create__killed_before_the_commit__leaves_nothing),
         cmocka_unit_test(test_create__no_folder__named),
+        cmocka_unit_test(test_commit__another_working_folder__is_where_it_was_asked_for),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }
