@@ -53,7 +53,8 @@ static bool judge_row(bench_of_judges *b, const char *place, const att_kernel_ro
         lab_fail(&judged->why, "exists: remove its pending line from required.txt");
     if (judged->standing == LAB_CURRENT && judged->exhibit->attestation.partial) {
         judged->standing = LAB_PARTIAL;
-        lab_fail(&judged->why, "made with other suites, or another seed, than attest certify's own");
+        lab_fail(&judged->why,
+                 "made with other suites, or another seed, than attest certify's own");
     }
     check_signature(b, judged);
     return true;
