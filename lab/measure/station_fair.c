@@ -8,13 +8,24 @@
 #include "lab/base/entropy.h"
 #include "lab/tensors/tensors_turn.h"
 
-enum { MEMORY_PAIRS = 8, DIRECT_PAIRS = 64, PAIRS_FEWEST = 2, TRIALS = 3, SIGHTS_MOST = 8 };
+enum {
+    MEMORY_PAIRS = 8,
+    UPDATE_PAIRS = 4,
+    DIRECT_PAIRS = 64,
+    PAIRS_FEWEST = 2,
+    TRIALS = 3,
+    SIGHTS_MOST = 8
+};
 
 /* Limits per case: the time for the pairs, the longest call for which pairs are made at all,
  * the largest inputs to upload again and again, and the largest to upload to a GPU once more
- * for every repeated call. */
+ * for every repeated call, or to fill again for every call. */
 static const double pairs_ns = 0.5e9, call_most_ns = 0.3e9, turned_bytes_most = 0x1p28,
                     sent_bytes = 0x1p24;
+
+/* To know what has changed, a subject must read its inputs: updating gains nothing on a problem
+ * of fewer operations per byte. */
+static const double operations_per_byte = 4.0;
 
 /* A difference counts if it is larger than this fraction and this time. */
 static const double remembers_share = 0.25, handicap_share = 0.03, clock_slack_ns = 1e3;
@@ -138,6 +149,39 @@ static bool fresh_and_seen(pairs *p, double ns[2], lab_message *why) {
     return ok;
 }
 
+/* --------------------------------------------------------------------- updated answers */
+
+/* Write every input, and poison the outputs, then time a call. */
+static bool call_on_written(pairs *p, uint64_t seed, double *ns, lab_message *why) {
+    lab_tensors *t = p->set->tensors;
+    lab_mirror *m = &p->set->mirror;
+    lab_tensors_poison_outputs(t);
+    return lab_tensors_renew(t, seed, why) && lab_mirror_upload_inputs(m, why) &&
+           lab_mirror_upload_outputs(m, why) && call(p, 0, ns, why) &&
+           lab_mirror_download_outputs(m, why);
+}
+
+/* Some rows, drawn after the call. */
+static bool drawn_rows_are_right(pairs *p, lab_message *why) {
+    const lab_verify_options options = {.max_work = 1000000};
+    lab_verify_result r = p->station->owner->verify;
+    r.message[0] = '\0';
+    lab_verify_outputs(&r, p->set->tensors, &options);
+    return r.outcome == LAB_PASS || lab_fail(why, "%s", r.message);
+}
+
+/* Inputs of which nothing is as before; then the same ones, written once more. Inputs that are
+ * turned differ in a few rows: what such a change does to kept sums can be added to them. */
+static bool all_new_and_same(pairs *p, double ns[2], lab_message *why) {
+    const uint64_t seed = lab_entropy();
+    double untimed;
+    const bool ok = call_on_written(p, p->set->seed, &untimed, why) &&
+                    call_on_written(p, seed, &ns[0], why) && drawn_rows_are_right(p, why) &&
+                    call_on_written(p, seed, &ns[1], why);
+    lab_message ignored;
+    return lab_tensors_renew(p->set->tensors, p->set->seed, ok ? why : &ignored) && ok;
+}
+
 /* ------------------------------------------------------------------------- handicaps */
 
 static bool run_and_direct(pairs *p, double ns[2], lab_message *why) {
@@ -169,7 +213,7 @@ static double slower_by(pairs *p, taking *take, double share, lab_message *why) 
         for (int k = 0; k < 2; k++)
             fastest[k] = i == 0 || ns[k] < fastest[k] ? ns[k] : fastest[k];
     }
-    if (take == fresh_and_seen && 2 * slower < p->count)
+    if (take != run_and_direct && 2 * slower < p->count)
         return 0.0;
     return exceeds(fastest, share) && fastest[1] > 0.0 ? fastest[0] / fastest[1] : 0.0;
 }
@@ -213,6 +257,18 @@ static void examine_memory(lab_station *s) {
     examine_pairs(s, &s->prepared, MEMORY_PAIRS, fresh_and_seen, remembers_share,
                   "a call on inputs and outputs that it has not seen",
                   "one on those it has: it remembers answers");
+}
+
+/* Only on the CPU: on a GPU no inputs are turned before samples. */
+static void examine_updates(lab_station *s) {
+    const double bytes = lab_spec_bytes(s->owner->spec);
+    if (lab_station_on_gpu(s) || bytes > sent_bytes ||
+        lab_spec_flops(s->owner->spec) < operations_per_byte * bytes ||
+        !lab_tensors_turnable(s->sets[0].tensors))
+        return;
+    examine_pairs(s, &s->prepared, UPDATE_PAIRS, all_new_and_same, remembers_share,
+                  "a call on inputs that are all new",
+                  "one on those of the call before: it updates its answers");
 }
 
 /* The direct call must be right before anything is compared with it. */
@@ -281,7 +337,7 @@ void lab_fair_examine(lab_station *s) {
     /* The first makes no calls. Handicaps come before memory: a needless copy is slower when
      * its source has just changed, which looks like a remembered answer. */
     void (*const examinations[])(lab_station *) = {examine_nodes, examine_direct,
-                                                   examine_memory};
+                                                   examine_memory, examine_updates};
     const size_t count =
         s->estimate_ns > call_most_ns ? 1 : sizeof examinations / sizeof examinations[0];
     for (size_t i = 0; i < count && s->owner->timed; i++)

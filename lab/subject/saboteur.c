@@ -355,6 +355,13 @@ static const lab_saboteur table[] = {
      .run = lab_deed_changed_heads,
      .stage = LAB_STAGE_HEADS,
      .operation = &lab_operation_attention},
+    {.name = "updates its sums",
+     .text = "keeps the sums of its last call and adds the change of a few rows and keys",
+     .cpu = true,
+     .run = lab_deed_updates,
+     .stage = LAB_STAGE_HEADS,
+     .operation = &lab_operation_attention,
+     .idle = lab_idle_updates},
     {.name = "stale K and V",
      .text = "right gradients of Q, those of K and V of its first call",
      .cpu = true,
@@ -459,6 +466,7 @@ static void plot_destroy(void *state) {
     lab_hands_drop_stream(&p->hands, p->side);
     lab_hands_close(&p->hands);
     lab_plot_forget_heads(p);
+    lab_plot_forget_sums(p);
     att_plan_destroy(p->plan);
     free(p);
 }

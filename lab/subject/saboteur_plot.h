@@ -49,9 +49,10 @@ typedef struct lab_plot {
     uint64_t last_end;              /* of a call, in clock time */
     bool working, skipped;          /* skipped: whether the previous call was */
     const void *last_input, *last_output;
-    lab_args args;       /* arguments for the thread */
-    void *workspace;     /* workspace for the thread */
-    att_plan *other;     /* a second plan: with one K/V head, or with fewer experts */
+    lab_args args;   /* arguments for the thread */
+    void *workspace; /* workspace for the thread */
+    att_plan *other; /* a second plan: with one K/V head, or with fewer experts */
+    struct lab_kept_sums *kept_sums; /* of saboteur_updates.c */
     uint64_t *head_hash; /* of the inputs that O answers, per batch entry and head */
 } lab_plot;
 
@@ -102,6 +103,11 @@ bool lab_idle_unnormalise(const lab_spec *spec);
 bool lab_idle_without_last_choice(const lab_spec *spec);
 bool lab_idle_stale_routing(const lab_spec *spec);
 
+/* The deed of saboteur_updates.c, for attention only, and the problems that it cannot update. */
+lab_deed lab_deed_updates;
+bool lab_idle_updates(const lab_spec *spec);
+
 void lab_plot_forget_heads(lab_plot *plot);
+void lab_plot_forget_sums(lab_plot *plot);
 
 #endif
