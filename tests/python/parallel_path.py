@@ -182,6 +182,8 @@ def two_groups(rank, size):
     for dtype, name, mask in cases(size):
         options, given, cut = options_of(mask), tensors(mask, dtype), parallel.zigzag(ROWS, size)
         check(rank, cut, cut, *given, options, f"{name} {dtype}", **groups)
+    empty = parallel.Cut((50, ROWS - 50), (0, 1), size)  # a heads group without rows
+    check(rank, empty, empty, *tensors({}, torch.float32), {"causal": True}, "empty group", **groups)
     q, k, v, _ = tensors({}, torch.float32)
     mine = [cut.shard(x, rank, 2) for x in (q, k, v)]
     _, lse = parallel.attention(*mine, cut, causal=True, return_lse=True, **groups)

@@ -46,7 +46,7 @@ class Cut(layout.Layout):
                 raise ValueError(f"the shard of rank {rank} has {shard.shape[dim]} rows, the cut {self.rows_of(rank)}")
             for piece, rows in zip(self.pieces_of(rank), self.split(shard, rank, dim)):
                 pieces[piece] = rows
-        return torch.cat(pieces, dim)
+        return torch.cat(pieces, dim) if pieces else shards[0]
 
     def positions(self, rank: int, device=None) -> Tensor:
         """The position in the sequence of each row of a rank: position_ids for models."""
