@@ -55,7 +55,8 @@ def attention_forward(module, query, key, value, attention_mask, dropout=0.0, sc
     _check_others(key, attention_mask, sliding_window, others)
     if sharings:
         causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-        o = sharings[-1].of_model(query, key, value, attention_mask, dropout, scaling, causal, softcap, s_aux, position_bias)
+        o = sharings[-1].of_model(query, key, value, attention_mask, dropout, scaling, causal, softcap, s_aux, position_bias,
+                                   others.get("position_ids"))
         return o.transpose(1, 2).contiguous(), None
     if is_encoded(attention_mask):
         if position_bias is None:

@@ -195,7 +195,7 @@ def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=mask
         raise UnsupportedError("a mask other than causal, a sliding window or none within attest.torch.parallel.enable(), "
                                f"{'or a cache' if model is None else f'of the model {model}'}; expected none")
     window = pattern.left if pattern.causal else pattern.around
-    return sharings[-1].mask(pattern.causal, window, pattern.packed, attention_mask, batch_size, device)
+    return sharings[-1].mask(config, pattern.causal, window, pattern.packed, attention_mask, batch_size, device)
 
 
 def span_mask(*arguments, **named) -> Optional[Tensor]:

@@ -55,6 +55,42 @@ def models(rank, size):
                                            msg=lambda text: f"{name} {each}: {text}")
 
 
+SMALL = {**COMMON, "num_key_value_heads": 4}
+ROPE = {"rope_theta": 10000.0}
+
+
+def long_rope(known):
+    """Other frequencies for sequences of more than `known` positions."""
+    rope = {**ROPE, "rope_type": "longrope", "short_factor": [1.0] * 4, "long_factor": [4.0] * 4, "original_max_position_embeddings": known}
+    return transformers.Phi3Config(**SMALL, pad_token_id=0, max_position_embeddings=96, original_max_position_embeddings=known,
+                                   rope_parameters=rope)
+
+
+def whole_only(rank, size):
+    """What a model computes outside attention from more than a shard is refused, on every rank: frequencies from the last
+    position, unless they are the same, and layers other than attention; and positions that begin at 0 on every rank."""
+    ids, cut = torch.randint(64, (1, ROWS)), parallel.zigzag(ROWS, size)
+    dynamic = transformers.LlamaConfig(**SMALL, max_position_embeddings=16, rope_parameters={**ROPE, "rope_type": "dynamic", "factor": 4.0})
+    convolution = transformers.Lfm2Config(**SMALL, layer_types=["conv", "full_attention"])
+    found = []
+    for config, positions in ((long_rope(ROWS - 5), True), (dynamic, True), (convolution, True), (transformers.LlamaConfig(**SMALL), False)):
+        model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="attest")
+        try:
+            with warnings.catch_warnings(), parallel.enable(cut):
+                model(input_ids=cut.shard(ids, rank), position_ids=cut.positions(rank)[None] if positions else None)
+            found.append("nothing")
+        except (attest.UnsupportedError, ValueError) as error:
+            found.append(str(error))
+    wanted = ("rope_type='longrope'", "rope_type='dynamic'", "layers of the type conv", "position_ids are 0 to 24 on rank")
+    assert len(found) == len(wanted) and all(part in text for part, text in zip(wanted, found)), found
+    model = transformers.AutoModelForCausalLM.from_config(long_rope(ROWS // 2), attn_implementation="attest")
+    with torch.no_grad():
+        wanted = model(input_ids=ids).logits
+        with parallel.enable(cut):  # every rank has rows behind the middle
+            logits = model(input_ids=cut.shard(ids, rank), position_ids=cut.positions(rank)[None]).logits
+    torch.testing.assert_close(logits, cut.shard(wanted, rank), rtol=1e-4, atol=1e-5)
+
+
 def padding(rank, size):
     """Lengths of the whole are given to enable(), and an attention_mask is refused."""
     model, ids, cut = model_of("llama"), torch.randint(64, (2, ROWS)), parallel.zigzag(ROWS, size)
@@ -158,7 +194,7 @@ def layers(rank, size):
 
 def all_of_it(rank, size):
     torch.manual_seed(3)
-    for each in (models, padding, function, nested, float32_on_a_gpu, axes, layers):
+    for each in (models, whole_only, padding, function, nested, float32_on_a_gpu, axes, layers):
         each(rank, size)
 
 

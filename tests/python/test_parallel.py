@@ -20,6 +20,7 @@ from attest._parallel.tree import Tree, nodes_of  # noqa: E402
 from attest.torch import parallel  # noqa: E402
 from attest.torch.parallel.context import Sharing  # noqa: E402
 from attest.torch.parallel.ulysses import head_ranges  # noqa: E402
+from attest.torch.parallel.whole_sequence import _begins_at_0, _longest  # noqa: E402
 
 
 def run(program, *words, seconds=240):
@@ -80,6 +81,16 @@ def test_positions_of_a_rank_are_known_as_such(cut, monkeypatch):
         packed[0, -1] += 1
         assert not sharing._has_positions(packed)
         assert len(set(cut.lengths)) > 1 or len(compared) <= 4
+
+
+def test_the_last_position_of_a_rank():
+    """Counted from the start of each document; a rank that has only first rows of documents may count from 0."""
+    cut = parallel.contiguous(12, 3)
+    assert [_longest(cut, None, rank) for rank in range(3)] == [4, 8, 12] and _longest(cut, None, None) == 12
+    assert [_longest(cut, (0, 3, 4, 10, 12), rank) for rank in range(3)] == [3, 4, 6]
+    assert _longest(parallel.Cut((12,), (0,), 2), None, 1) == 0
+    assert [_begins_at_0(cut, rank, None) for rank in range(3)] == [True, False, False]
+    assert [_begins_at_0(cut, rank, (0, 4, 4, 9, 12)) for rank in range(3)] == [True, True, False]
 
 
 @pytest.mark.parametrize("wrong", [

@@ -8,6 +8,7 @@ import warnings
 from typing import Any, Iterator, NamedTuple, Optional, Sequence, Tuple
 
 import torch
+import torch.distributed as dist
 from torch import Tensor
 
 from ... import UnsupportedError
@@ -16,6 +17,7 @@ from ..._torch_serving import sharings
 from ..._torch_spans import decode, encode, is_encoded
 from .attend import attention
 from .cut import Cut
+from .whole_sequence import refuse_layers, refuse_positions, refuse_rope
 
 
 class Sharing(NamedTuple):
@@ -27,16 +29,24 @@ class Sharing(NamedTuple):
     heads_group: Any
     lens_k: Optional[Tensor]
     starts_k: Optional[Tensor]
-    documents: Optional[Sequence[int]]
+    documents: Optional[Tuple[int, ...]]
+
+    @property
+    def rank(self) -> int:
+        """The shard of this process."""
+        rank = dist.get_rank(self.group)
+        return rank if self.heads_group is None else rank * dist.get_world_size(self.heads_group) + dist.get_rank(self.heads_group)
 
     def serve(self, query: Tensor, key: Tensor, value: Tensor, **named: Any) -> Tensor:
         o = attention(query, key, value, **self._asdict(), **named)
         count_served(query, key, None, bool(named.get("causal")))
         return o
 
-    def of_model(self, query, key, value, mask, dropout, scaling, is_causal, softcap, sinks, position_bias) -> Tensor:
+    def of_model(self, query, key, value, mask, dropout, scaling, is_causal, softcap, sinks, position_bias, position_ids=None) -> Tensor:
         """transformers' attention, (batch, heads, rows, d), with a mask made by mask()."""
         _refuse(dropout=dropout, position_bias=position_bias)
+        if self.starts_k is None:
+            refuse_positions(position_ids, self.cut, self.rank, self.documents)
         causal, window = is_causal, None
         if is_encoded(mask):
             spans = decode(mask)
@@ -45,9 +55,11 @@ class Sharing(NamedTuple):
             _refuse(attention_mask=mask)
         return self.serve(query, key, value, causal=bool(causal), window=window, scale=scaling, softcap=softcap, sinks=sinks)
 
-    def mask(self, causal: bool, window: Optional[int], packed: Optional[Tensor], attention_mask: Optional[Tensor],
+    def mask(self, config: Any, causal: bool, window: Optional[int], packed: Optional[Tensor], attention_mask: Optional[Tensor],
              batch: int, device) -> Tensor:
         """The mask for a model's layers: causal and the window; padding and documents are known here."""
+        refuse_layers(config)
+        refuse_rope(config, self.cut, self.documents)
         _refuse(attention_mask=attention_mask)
         if packed is not None and not self._has_positions(packed):
             raise UnsupportedError("position_ids start again within a sequence: enable(documents=...) says where")
@@ -119,11 +131,12 @@ def enable(cut: Cut, *, group: Any = None, method: str = "ring", heads_group: An
     compute attention over the group, each rank with its rows of `cut`. The arguments are those of attention().
 
     A model gets its shard of the tokens, position_ids=cut.positions(rank)[None], and no attention_mask: padding of the
-    whole is given by lens_k and starts_k. A mask tensor, dropout and a position bias are refused. Backward may run
-    outside, except with activation checkpointing, which computes forward again. Warns if it was not called at all: what
-    computes attention in another way, sees the rows of this rank alone.
+    whole is given by lens_k and starts_k. A mask tensor, dropout, a position bias, layers other than attention that
+    relate rows, and rotary embeddings that would differ between ranks are refused. Backward may run outside, except with
+    activation checkpointing, which computes forward again. Warns if it was not called at all: what computes attention in
+    another way, sees the rows of this rank alone.
     """
-    sharing = Sharing(cut, group, method, heads_group, lens_k, starts_k, documents)
+    sharing = Sharing(cut, group, method, heads_group, lens_k, starts_k, None if documents is None else tuple(map(int, documents)))
     report = put(_sdpa)
     sharings.append(sharing)
     fast = torch.backends.mha.get_fastpath_enabled()
