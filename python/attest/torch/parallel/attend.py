@@ -85,18 +85,24 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
         raise ValueError("heads_group is given with method='ulysses'; expected 'ring' or 'gather', or no heads_group")
     ranks = dist.get_world_size(group) * (1 if heads_group is None else dist.get_world_size(heads_group))
     for name, each in (("cut", cut), ("cut_k", cut_k)):
+        if not isinstance(each, Cut):
+            raise TypeError(f"{name} is a {type(each).__name__}; expected zigzag(), contiguous() or Cut()")
         if each.ranks != ranks:
             raise ValueError(f"{name} is for {each.ranks} ranks, the group has {ranks}")
     mask = mask_of(cut, cut_k, causal, window, align, documents, lens_k is not None or starts_k is not None)
     if documents is not None and alibi is not None and alibi.dim() == 2:
         alibi = alibi[0]  # of the only batch entry
     sinks, alibi = (None if x is None else x.float() for x in (sinks, alibi))
+    for name, x in (("starts_k", starts_k), ("lens_k", lens_k)):
+        if x is not None and (not isinstance(x, Tensor) or x.is_floating_point()):
+            raise TypeError(f"{name} is {x.dtype if isinstance(x, Tensor) else type(x).__name__}; expected a torch.Tensor of integers")
     starts_k, lens_k = (None if x is None else x.to(torch.int32) for x in (starts_k, lens_k))
     q, k, v = autocast(q, k, v)
     refuse_gradient(q, k, v, sinks, alibi)
     if layout == "bshd":
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-    options = {"scale": 1.0 / math.sqrt(q.shape[-1]) if scale is None else float(scale), "softcap": softcap or None}
+    options = {"scale": 1.0 / math.sqrt(q.shape[-1]) if scale is None else float(scale),
+               "softcap": float(softcap) if softcap else None}
     call = _Call(cut, cut_k, mask, options, Lengths(starts_k, lens_k), sinks, alibi)
     q, k, v = plain_rows(q), plain_rows(k), plain_rows(v)
     if method == "ulysses":
@@ -128,7 +134,7 @@ def _over_heads(call: _Call, group: Any, rows_group: Any, method: str, q, k, v, 
         if rows_group is not None:
             pass_on(rows_group, error, q.device)
         raise
-    check(q, k, v, call.lengths, call.sinks, call.alibi, call.mask)
+    check(q, k, v, call.lengths, call.sinks, call.alibi, call.mask, call.cut_k.rows)
     heads = HeadsGroup(group, cut, cut_k, q, k)
     q, k, v = heads.there(q, k, v)
     here = call.of_heads(heads.own_heads)

@@ -12,8 +12,9 @@ from ..._torch_layout import DTYPES
 
 
 def check(q: Tensor, k: Tensor, v: Tensor, lengths: Sequence[Optional[Tensor]], sinks: Optional[Tensor],
-          alibi: Optional[Tensor], mask: Mask) -> None:
-    """Raise TypeError or ValueError for tensors (batch, heads, rows, d) that no call of attention could have."""
+          alibi: Optional[Tensor], mask: Mask, keys: int) -> None:
+    """Raise TypeError or ValueError for tensors (batch, heads, rows, d) that no call of attention could have; keys: of all
+    ranks."""
     if q.dtype not in DTYPES or len({q.dtype, k.dtype, v.dtype}) > 1:
         raise TypeError(f"q, k and v are {q.dtype}, {k.dtype} and {v.dtype}; expected one of float32, bfloat16 and float16")
     for name, x in (("k", k), ("v", v)):
@@ -30,3 +31,6 @@ def check(q: Tensor, k: Tensor, v: Tensor, lengths: Sequence[Optional[Tensor]], 
                           ("alibi", alibi, [(heads,), (batch, heads)])):
         if x is not None and tuple(x.shape) not in fits:
             raise ValueError(f"{name} is {tuple(x.shape)}; expected {' or '.join(map(str, fits))}")
+    for name, x in (("starts_k", lengths[0]), ("lens_k", lengths[1])):
+        if x is not None and x.device.type == "cpu" and bool(((x < 0) | (x > keys)).any()):
+            raise ValueError(f"{name} is {x.tolist()}; expected numbers from 0 to {keys}, the keys of all ranks")

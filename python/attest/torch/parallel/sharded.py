@@ -39,7 +39,7 @@ def _begin(job: Job, direction: int, q, k, v, sinks) -> Exchange:
     header = header_of(exchange.call, direction, job.method, q, k, v, (cut_q, cut_k), job.parts.mask, job.options,
                        job.lengths, sinks, job.options["alibi"])
     agree(exchange, header, lambda rank: (cut_q.rows_of(rank), cut_k.rows_of(rank)), q.device)
-    check(q, k, v, job.lengths, sinks, job.options["alibi"], job.parts.mask)
+    check(q, k, v, job.lengths, sinks, job.options["alibi"], job.parts.mask, cut_k.rows)
     return exchange
 
 
