@@ -91,7 +91,7 @@ def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None, zeroed=Fa
     if d_lse is not None:
         if wanted[1]:
             d_sinks, wanted = _of_sinks(d_o, o, lse, d_lse, extras, options), (wanted[0], False, wanted[2])
-        v, o, d_o = _with_columns(v, o, d_o, d_lse, options.layout)
+        v, o, d_o = with_columns(v, o, d_o, d_lse, options.layout)
     for name, want in zip(("d_bias", "d_sinks", "d_alibi"), wanted):
         if want:
             named[name] = True
@@ -133,13 +133,14 @@ def _unexpanded(bias: Tensor) -> Tensor:
     return bias.contiguous() if any(size > 1 and step == 0 for size, step in zip(bias.shape, bias.stride())) else bias
 
 
-_COLUMNS = 8  # keeps rows aligned
+COLUMNS = 8  # keeps rows aligned
 
 
-def _with_columns(v, o, d_o, d_lse, layout):
-    columns = v.shape[-1] + _COLUMNS
+def with_columns(v, o, d_o, d_lse, layout):
+    """v, o and d_o with the columns from which kernels compute the gradient of the log-sums too."""
+    columns = v.shape[-1] + COLUMNS
     if columns > 256:
-        raise UnsupportedError(f"the gradient of the log-sum-exp is computed for values of up to {256 - _COLUMNS} columns, "
+        raise UnsupportedError(f"the gradient of the log-sum-exp is computed for values of up to {256 - COLUMNS} columns, "
                                f"not {v.shape[-1]}: detach it")
     d_lse = (d_lse if layout == "bhsd" and d_lse.dim() == 3 else d_lse.transpose(-1, -2)).unsqueeze(-1)
     terms, left = [], d_lse.float()
@@ -148,8 +149,8 @@ def _with_columns(v, o, d_o, d_lse, layout):
     for _ in range(3):  # enough terms for the digits of float32
         terms.append(left.to(d_o.dtype))
         left = left - terms[-1].float()
-    none = v.new_zeros((*v.shape[:-1], _COLUMNS))
-    minus = (-step).to(o.dtype).expand(*o.shape[:-1], _COLUMNS)
+    none = v.new_zeros((*v.shape[:-1], COLUMNS))
+    minus = (-step).to(o.dtype).expand(*o.shape[:-1], COLUMNS)
     return (torch.cat([v, none], -1), torch.cat([o, minus], -1),
             torch.cat([d_o, *terms, torch.zeros_like(minus[..., len(terms):])], -1))
 

@@ -58,6 +58,7 @@ def sizes(rank, size, method):
     compare(rank, cut, tensors(dtype=torch.float16), causal(cut, method), one_call(), 5e-3)
     for window in ((9, -1), (-1, None), (-1, 0)):
         compare(rank, cut, tensors(), causal(cut, method, window=window), one_call(window=window))
+    compare(rank, cut, tensors(), causal(cut, method, softcap=8.0 if rank else 8), one_call(softcap=8.0))
     lens = torch.tensor([0, 50])  # of any integer type
     compare(rank, cut, tensors(), causal(cut, method, lens_k=lens), one_call(lens_k=lens.int()))
     sinks, slopes = (torch.ones(4, dtype=torch.bfloat16, requires_grad=True) for _ in range(2))  # of any floating type
@@ -79,6 +80,28 @@ def memory(rank, size, method):
             lambda *three: one_call()(*(x.expand(2, 4, -1, -1) for x in three)))
 
 
+def with_log_sums(call):
+    """The log-sum-exp as a factor of O, so that both have gradients."""
+    def both(q, k, v):
+        o, lse = call(q, k, v)
+        return o * lse.unsqueeze(-1)
+    return both
+
+
+def wide_values(rank, size, method):
+    """The log-sum-exp of values with 256 columns has no gradient, and says so when one is computed."""
+    cut = parallel.zigzag(50, size)
+    q, k, _ = shards(cut, rank, tensors())
+    v = torch.ones(2, 4, cut.rows_of(rank), 256)
+    o, lse = causal(cut, method, return_lse=True)(q, k, v)
+    torch.autograd.grad(o.sum(), q, retain_graph=True)
+    try:
+        torch.autograd.grad(lse.sum(), q)
+        raise AssertionError("there is a gradient")
+    except attest.UnsupportedError as refused:
+        assert "248 columns, not 256" in str(refused)
+
+
 def graphs(rank, size, method):
     """Several calls in one graph, activation checkpointing, frozen inputs, a loss on one rank, autocast, inference."""
     cut = parallel.zigzag(50, size)
@@ -91,6 +114,12 @@ def graphs(rank, size, method):
     window = {"window": (3, 2), "align": "top-left"}
     banded = [lambda q, k, v: parallel.attention(q, k, v, cut, method=method, **window), lambda q, k, v: at.attention(q, k, v, **window)]
     compare(rank, cut, tensors(), lambda *x: twice(*x, call, banded[0]), lambda *x: twice(*x, one_call(), banded[1]), 1e-4)
+    compare(rank, cut, tensors(), with_log_sums(causal(cut, method, return_lse=True)), with_log_sums(one_call(return_lse=True)), 1e-4)
+    sinks = [torch.ones(4, requires_grad=True) for _ in range(2)]
+    compare(rank, cut, tensors(), with_log_sums(causal(cut, method, return_lse=True, sinks=sinks[0])),
+            with_log_sums(one_call(return_lse=True, sinks=sinks[1])), 1e-4)
+    dist.all_reduce(sinks[0].grad)
+    torch.testing.assert_close(sinks[0].grad, sinks[1].grad, rtol=1e-4, atol=1e-4)
     for reentrant in (False, True):
         compare(rank, cut, tensors(), lambda *x, r=reentrant: checkpoint(call, *x, use_reentrant=r), one_call())
     q, k, v = shards(cut, rank, tensors())
@@ -111,7 +140,9 @@ def mistakes(rank, size, method):
     q, k, v = (x.detach() for x in shards(cut, rank, tensors()))
     for given, named in (((q.double(), k.double(), v.double()), {}), ((q, k[:, :3], v[:, :3]), {}), ((q, k[..., :8], v), {}),
                          ((q[:1], k, v), {}), ((q, k, v[:, :2]), {}), ((q, k, v), {"alibi": torch.ones(3)}),
-                         ((q, k, v), {"lens_k": torch.ones(3)}), ((q, k, v), {"documents": [0, 9, 50]}), ((q, k, v), {"window": (-2, 3)}),
+                         ((q, k, v), {"lens_k": torch.ones(3, dtype=torch.int32)}), ((q, k, v), {"lens_k": torch.ones(2)}),
+                         ((q, k, v), {"lens_k": torch.tensor([51, 3])}), ((q, k, v), {"starts_k": torch.tensor([0, -1])}),
+                         ((q, k, v), {"cut_k": (50, 50)}), ((q, k, v), {"documents": [0, 9, 50]}), ((q, k, v), {"window": (-2, 3)}),
                          ((q, k, v), {"window": 3}), ((q.new_zeros(*q.shape[:3], 300),) * 3, {})):
         try:
             parallel.attention(*given, cut, method=method, **named)
@@ -119,7 +150,8 @@ def mistakes(rank, size, method):
         except (TypeError, ValueError) as error:
             found.append(str(error))
     wanted = ("float64", "heads: 4 of q, 3 of k", "16 columns, k 8", "k has a batch of 2, q of 1", "2 of v", "alibi is (3,)",
-              "lens_k is (3,)", "expected a batch of 1", "window is (-2, 3); expected a pair", "window is 3; expected a pair", "256")
+              "lens_k is (3,)", "lens_k is torch.float32; expected a torch.Tensor of integers", "lens_k is [51, 3]; expected numbers from 0 to 50",
+              "starts_k is [0, -1]; expected", "cut_k is a tuple; expected zigzag()", "expected a batch of 1", "window is (-2, 3); expected a pair", "window is 3; expected a pair", "256")
     assert len(found) == len(wanted) and all(part in text for part, text in zip(wanted, found)), found
     compare(rank, cut, tensors(), causal(cut, method), one_call())
 
@@ -140,7 +172,7 @@ def other_groups(rank, size):
 
 def all_of_it(rank, size):
     for method in METHODS:
-        for scene in (sizes, memory, graphs, mistakes):
+        for scene in (sizes, memory, graphs, wide_values, mistakes):
             if method != "ulysses" or 4 % size == 0:
                 scene(rank, size, method)
     other_groups(rank, size)

@@ -65,8 +65,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, cut: Cut, *, group: Any = None, m
     documents  packed sequences: the start of each in the whole, and the end, as numbers; the batch is 1
     sinks, alibi
                (heads,); slopes also (batch, heads). The same on every rank, with all heads
-    Differentiable in q, k, v, sinks and alibi. The gradients of sinks and alibi are what this rank computed of them: sum
-    them over the ranks, as those of weights. The log-sum-exp has no gradient.
+    Differentiable in q, k, v, sinks and alibi, through O and the log-sum-exp. The gradients of sinks and alibi are what
+    this rank computed of them: sum them over the ranks, as those of weights.
     """
     for name, x in (("q", q), ("k", k), ("v", v)):
         if not isinstance(x, Tensor) or x.dim() != 4:

@@ -11,6 +11,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from ..._core import attention as _core_attention
 from ..._core import backward as _core_backward
@@ -110,19 +111,24 @@ def with_sinks(part: Partial, sinks: Tensor) -> Partial:
 def backward(q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, d_o: Tensor, band: Band, options: Dict[str, Any],
              lengths: Lengths, first_key: int, with_slopes: bool = False) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
     """(d_q, d_k and d_v as a flat buffer, the gradient of the slopes if wanted) in float32, for all rows and keys of
-    the pieces. o and lse are those of the whole rows."""
+    the pieces. o and lse are those of the whole rows; o and d_o may have more columns than v, for the gradient of the
+    log-sums."""
     rows, keys = slice(*band.rows), slice(*band.keys)
     named = _arguments(band, options, lengths, first_key, q)
     if with_slopes:
         named["d_alibi"] = True
-    part = (q[:, :, rows], k[:, :, keys], v[:, :, keys], o[:, :, rows])
+    more = o.shape[3] - v.shape[3]
+    part = (q[:, :, rows], k[:, :, keys], functional.pad(v[:, :, keys], (0, more)) if more else v[:, :, keys], o[:, :, rows])
     its_lse, its_d_o = lse[:, :, rows].contiguous(), d_o[:, :, rows]
     sizes = Sizes(k.shape[0], k.shape[1], k.shape[3], v.shape[3])
     d_q = q.new_zeros(q.shape, dtype=torch.float32)
     d_kv = k.new_zeros(sizes.elements(k.shape[2]), dtype=torch.float32)
     d_k, d_v = sizes.unflat(d_kv, k.shape[2])
-    out = d_q[:, :, rows], d_k[:, :, keys], d_v[:, :, keys]
+    wide = d_kv.new_zeros(part[2].shape) if more else d_v[:, :, keys]
+    out = d_q[:, :, rows], d_k[:, :, keys], wide
     if band.documents is not None:
         part, its_lse, its_d_o, out = tuple(map(_packed, part)), its_lse[0], _packed(its_d_o), tuple(map(_packed, out))
     _, _, _, *of_slopes = _core_backward(*part, its_lse, its_d_o, out=out, **named)
+    if more:
+        d_v[:, :, keys] = wide[..., :sizes.d_v]
     return d_q, d_kv, of_slopes[0] if with_slopes else None

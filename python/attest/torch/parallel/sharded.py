@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..._parallel.parts import Parts
 from ..._parallel.tree import Tree
-from ..._torch_backward import sink_shares
+from ..._torch_backward import sink_shares, with_columns
 from . import pieces
 from .agreement import agree, header_of, next_call
 from .exchange import Exchange
@@ -153,19 +153,22 @@ class Sharded(torch.autograd.Function):
     def forward(ctx, job, q, k, v, sinks, alibi):
         o, lse = forward(job.with_slopes(alibi), q, k, v, sinks)
         ctx.job = job
-        ctx.mark_non_differentiable(lse)
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(q, k, v, sinks, alibi, o, lse)
         return o, lse
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx, d_o, _):
+    def backward(ctx, d_o, d_lse):
         q, k, v, sinks, alibi, o, lse = ctx.saved_tensors
-        d_o = d_o.contiguous()
+        d_o = torch.zeros_like(o) if d_o is None else d_o.contiguous()
+        if d_lse is not None and d_lse.device.type == "cpu" and not d_lse.any():  # of a rank that did not use them
+            d_lse = None
         job = ctx.job.with_slopes(alibi)
-        d_q, d_k, d_v, d_alibi = backward(job, q, k, v, sinks, o, lse, d_o, alibi is not None and ctx.needs_input_grad[5])
+        both = (o, d_o) if d_lse is None else with_columns(v, o, d_o, d_lse, "bhsd")[1:]
+        d_q, d_k, d_v, d_alibi = backward(job, q, k, v, sinks, both[0], lse, both[1], alibi is not None and ctx.needs_input_grad[5])
         d_sinks = None
         if sinks is not None and ctx.needs_input_grad[4]:
             delta = (d_o.float() * o.float()).sum(-1)
-            d_sinks = -(sink_shares(sinks, lse) * delta).sum((0, 2))
+            d_sinks = (sink_shares(sinks, lse) * ((0 if d_lse is None else d_lse) - delta)).sum((0, 2))
         return None, d_q, d_k, d_v, d_sinks, d_alibi

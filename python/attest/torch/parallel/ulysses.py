@@ -8,6 +8,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ... import UnsupportedError
+from ..._torch_backward import COLUMNS
 from .agreement import Header, agree, next_call
 from .cut import Cut
 from .exchange import Exchange
@@ -114,6 +116,20 @@ class ToRows(torch.autograd.Function):
         return (None, None, *_to_heads(*ctx.given, grads, "the gradient of "))
 
 
+class NoGradient(torch.autograd.Function):
+    """(the log-sum-exp, O) to the former, whose use in a loss is refused when it is differentiated."""
+
+    @staticmethod
+    def forward(ctx, lse, o):
+        ctx.columns = o.shape[3]
+        return lse.clone()
+
+    @staticmethod
+    def backward(ctx, d_lse):
+        raise UnsupportedError(f"the gradient of the log-sum-exp is computed for values of up to {256 - COLUMNS} columns, "
+                               f"not {ctx.columns}: detach it")
+
+
 class HeadsGroup:
     """A group that shares heads, for one call: sends q, k and v, returns O and the log-sums."""
 
@@ -133,8 +149,11 @@ class HeadsGroup:
         return ToHeads.apply(self.group, swaps, q, k, v)
 
     def back(self, o: Tensor, lse: Tensor, with_lse: bool) -> Tuple[Tensor, Tensor]:
-        o, = ToRows.apply(self.group, (Swap("o", self.cut_q, self._of_q, self.heads_q),), o)
+        swaps = [Swap(name, self.cut_q, self._of_q, self.heads_q) for name in ("o", "the log-sum-exp")]
+        if with_lse and o.shape[3] + COLUMNS <= 256:
+            o, lse = ToRows.apply(self.group, swaps, o, lse.unsqueeze(-1))
+            return o, lse.squeeze(-1)
+        o, = ToRows.apply(self.group, swaps[:1], o)
         if not with_lse:
             return o, lse
-        swap = Swap("the log-sum-exp", self.cut_q, self._of_q, self.heads_q)
-        return o, _to_rows(self.group, (swap,), (lse.detach().unsqueeze(-1),))[0].squeeze(-1)
+        return o, NoGradient.apply(_to_rows(self.group, swaps[1:], (lse.detach().unsqueeze(-1),))[0].squeeze(-1), o)
