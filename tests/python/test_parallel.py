@@ -23,7 +23,7 @@ from attest.torch.parallel.ulysses import head_ranges  # noqa: E402
 from attest.torch.parallel.whole_sequence import _begins_at_0, _longest  # noqa: E402
 
 
-def run(program, *words, seconds=240):
+def run(program, *words, seconds=900):
     """The lines that a program of this folder prints."""
     done = subprocess.run([sys.executable, str(Path(__file__).with_name(program)), *map(str, words)], capture_output=True,
                           text=True, timeout=seconds, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"})
@@ -235,7 +235,7 @@ def test_the_examples_of_the_page_run(tmp_path):
     program.write_text("\n".join(examples).replace("16384", "64") + "\nprint(tuple(logits.shape), tuple(o.shape), q.grad.any().item(), flush=True)\n"
                        "dist.destroy_process_group()\n", encoding="utf-8")
     done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", str(program)], capture_output=True, text=True,
-                          timeout=240, check=False, env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"})
+                          timeout=900, check=False, env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"})
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("(1, 32, 32000) (1, 8, 32, 128) True") == 2, done.stdout + done.stderr[-3000:]
 
