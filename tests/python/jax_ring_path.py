@@ -245,13 +245,13 @@ def refusals():
                          ((x, x, x, parallel.Cut((12, 4), (0, 1), 2)), {}), ((x, x, x, cut), {"layout": "hbsd"}),
                          ((x, x, x, cut), {"causal": "middle"}), ((x, x, x, cut), {"causal": True, "window": (4, -2)}),
                          ((x, x, x, cut), {"causal": "bottom-right", "lens_k": jnp.ones(1, jnp.int32)}),
-                         ((x, x, x, cut), {"cut_k": parallel.zigzag(16, 2)._replace(lengths=(8, 8, 8, 8)), "causal": True})):
+                         ((x, x, x, cut), {"lens_k": jnp.ones(1)}), ((x, x, x, cut), {"cut_k": parallel.zigzag(16, 2)._replace(lengths=(8, 8, 8, 8)), "causal": True})):
         q, k, v, its = given
         try:
             jax.eval_shape(jax.shard_map(lambda q, k, v, its=its, named=named: parallel.attention(q, k, v, its, axis_name="ring", **named),
                                          mesh=mesh_of(2), in_specs=(P(),) * 3, out_specs=P(), check_vma=False), q, k, v)
             found.append("nothing")
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             found.append(str(error))
     return found
 

@@ -92,5 +92,5 @@ def test_calls_of_one_device_inside_shard_map(small):
 def test_mistakes_are_told(small):
     said = small["refusals"]
     for text, part in zip(said, ("for 4 devices, the axis 'ring' has 2", "8 rows on each device", "different length", "layout is 'hbsd'",
-                                 "causal is 'middle'", "window is (4, -2)", "expected 'top-left'", "16 rows on each device")):
+                                 "causal is 'middle'", "window is (4, -2)", "expected 'top-left'", "lens_k is float32", "16 rows on each device")):
         assert part in text, said

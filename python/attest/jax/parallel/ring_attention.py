@@ -48,6 +48,9 @@ def attention(q: Any, k: Any, v: Any, cut: Cut, *, axis_name: str, cut_k: Option
     job = Job(axis_name, schedule_of(parts_of(cut, cut_k, mask)), options)
     given = (("sinks", sinks), ("alibi", alibi), ("lens_k", lens_k), ("starts_k", starts_k))
     extras = {name: jnp.asarray(x) for name, x in given if x is not None}
+    for name in ("lens_k", "starts_k"):
+        if name in extras and not jnp.issubdtype(extras[name].dtype, jnp.integer):
+            raise TypeError(f"{name} is {extras[name].dtype}; expected integers")
     extras.update({name: extras[name].astype(jnp.float32) for name in _LEARNED if name in extras})
     o, lse = _attention(job, *varying((q, k, v, extras), q, k, v))
     o = o.swapaxes(1, 2) if layout == "bshd" else o
