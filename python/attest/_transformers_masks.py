@@ -20,8 +20,10 @@ from ._torch_serving import sharings
 from ._torch_spans import encode, encode_packed
 
 
-# Models that compute with the mask before it reaches the attention function; for them it must not be omitted.
-_COMPUTE_WITH_MASKS = frozenset(("diffusion_gemma", "doge", "falcon", "mistral_large4"))
+# Models that compute with the mask before it reaches the attention function; for them it must not be omitted. So do all
+# that have layers of this type, which choose keys for each row among those that the mask shows.
+_COMPUTE_WITH_MASKS = frozenset(("diffusion_gemma", "doge", "falcon"))
+_CHOOSE_KEYS = "indexed_attention"
 
 
 # Models that give the mask to other functions too; those of transformers' sdpa fit them.
@@ -32,6 +34,12 @@ _ADD_TO_MASKS = frozenset(("deepseek_v4", "t5gemma2_decoder"))
 
 # Models that drop rows between two layers, and the same rows of the mask: a mask of numbers, or none, has no rows to drop.
 _DROP_ROWS = frozenset(("gemma4", "gemma4_text", "gemma4_unified", "gemma4_unified_text"))
+
+# Models whose attention function is not told that a layer is causal.
+_NOT_TOLD_CAUSAL = frozenset(("pegasus_x",))
+
+# Models that call no attention function and fail where they get a mask that hides nothing.
+_NEED_NO_MASK = frozenset(("autoformer",))
 
 # A model that says none of these computes attention itself, or does not tell its attention function what is causal.
 _SUPPORTS = ("_supports_attention_backend", "_supports_sdpa", "_supports_flash_attn", "_supports_flex_attn")
@@ -52,6 +60,10 @@ def _has_own_attention(kind: type) -> bool:
             return False
         _own_attention[kind] = not all(any(getattr(model, flag, False) for flag in _SUPPORTS) for model in models)
     return _own_attention[kind]
+
+
+def _computes_with_masks(config) -> bool:
+    return getattr(config, "model_type", None) in _COMPUTE_WITH_MASKS or _CHOOSE_KEYS in (getattr(config, "layer_types", None) or ())
 
 
 class _Pattern(NamedTuple):
@@ -144,16 +156,14 @@ def _numbers(batch_size, q_length, kv_length, q_offset=0, kv_offset=0, mask_func
         raise _Unknown
     if window is not None and window >= kv_length - 1:
         window = None
-    static = isinstance(q_offset, Tensor)
+    static, computes = isinstance(q_offset, Tensor), _computes_with_masks(others.get("config"))
     if pattern.packed is not None:
-        if attention_mask is not None or static or q_offset != 0 or q_length != kv_length:
+        if computes or attention_mask is not None or static or q_offset != 0 or q_length != kv_length:
             raise _Unknown
         return _packed_mask(pattern, window)
     if pattern.causal:
         # While a static cache decodes, transformers does not omit the mask either: its shape must stay constant.
-        decodes = not allow_is_causal_skip and q_length == 1 and (static or others.get("local_size") is not None)
-        if getattr(others.get("config"), "model_type", None) in _COMPUTE_WITH_MASKS:
-            decodes = False
+        decodes = not computes and not allow_is_causal_skip and q_length == 1 and (static or others.get("local_size") is not None)
         if not (allow_is_causal_skip or decodes):
             raise _Unknown
         position = q_offset - kv_offset + q_length  # past the last row's own key
@@ -189,7 +199,8 @@ def _shared_mask(batch_size, q_length, kv_length, q_offset=0, mask_function=mask
         pattern = _pattern_of(mask_function)
     except _Unknown:
         pattern = None
-    own = model in _COMPUTE_WITH_MASKS | _USE_ELSEWHERE | _ADD_TO_MASKS | _DROP_ROWS or (config is not None and _has_own_attention(type(config)))
+    own = model in _USE_ELSEWHERE | _ADD_TO_MASKS | _DROP_ROWS or _computes_with_masks(config) or \
+        (config is not None and _has_own_attention(type(config)))
     if pattern is None or own or q_length != kv_length or isinstance(q_offset, Tensor) or q_offset != 0 or \
             (pattern.around if pattern.causal else pattern.left) is not None:
         raise UnsupportedError("a mask other than causal, a sliding window or none within attest.torch.parallel.enable(), "
@@ -207,8 +218,9 @@ def span_mask(*arguments, **named) -> Optional[Tensor]:
     model = getattr(config, "model_type", None)
     if model in _ADD_TO_MASKS or (config is not None and _has_own_attention(type(config))):
         # without a mask, the attention function would ask the model what is causal
-        return masking_utils.eager_mask(*arguments, **{**named, "allow_is_bidirectional_skip": False})
-    if model in _DROP_ROWS and named.get("q_length") != 1:
+        skip = {} if model in _NEED_NO_MASK else {"allow_is_bidirectional_skip": False}
+        return masking_utils.eager_mask(*arguments, **{**named, **skip})
+    if model in _DROP_ROWS | _NOT_TOLD_CAUSAL and named.get("q_length") != 1:
         return masking_utils.sdpa_mask(*arguments, **{**named, "allow_is_causal_skip": False})
     if not arguments and "q_length" in named and not is_watched() and model not in _USE_ELSEWHERE:
         try:

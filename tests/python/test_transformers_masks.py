@@ -329,6 +329,31 @@ def test_an_encoder_with_no_mask_at_all():
     assert report.served == 2
 
 
+@pytest.mark.parametrize("name", ["Doge", "DeepseekV32", "MistralLarge4Text", "Qwen4ExpText"])
+def test_models_that_compute_with_the_mask(name):
+    """They get a mask of keys also while a static cache decodes, and for packed sequences."""
+    config = getattr(transformers, f"{name}Config")()
+    asked = dict(batch_size=1, mask_function=CAUSAL, allow_is_causal_skip=False, dtype=torch.float32, config=config)
+    decoding = masks.span_mask(q_length=1, kv_length=9, q_offset=torch.tensor(6), **asked)
+    assert decoding.dtype == torch.bool and decoding.flatten().tolist() == [True] * 7 + [False] * 2
+    packing = theirs.packed_sequence_mask_function(torch.tensor([[0, 0, 1, 1]]))
+    packed = masks.span_mask(q_length=4, kv_length=4, **{**asked, "mask_function": theirs.and_masks(CAUSAL, packing)})
+    assert packed.dtype == torch.bool and packed[0, 0].int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 1, 1]]
+
+
+def test_a_model_that_fails_where_it_gets_a_mask():
+    """Autoformer weighs distances instead of keys, and its mask does not fit them."""
+    config = transformers.AutoformerConfig(prediction_length=4, context_length=8, lags_sequence=[1], d_model=8, encoder_layers=1,
+                                           decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2,
+                                           encoder_ffn_dim=16, decoder_ffn_dim=16, num_time_features=1, label_length=4)
+    eager, ours = both(transformers.AutoformerModel, config)
+    series = torch.randn(2, 9)
+    inputs = {"past_values": series, "past_time_features": torch.randn(2, 9, 1), "past_observed_mask": torch.ones(2, 9),
+              "future_values": torch.randn(2, 4), "future_time_features": torch.randn(2, 4, 1)}
+    with torch.no_grad():
+        close(ours(**inputs).last_hidden_state, eager(**inputs).last_hidden_state)
+
+
 @pytest.mark.parametrize("padded", [False, True])
 def test_a_model_that_gives_the_mask_to_another_layer(padded):
     """SigLIP 2 pools with PyTorch's MultiheadAttention, and the mask goes there too."""
