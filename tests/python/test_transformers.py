@@ -253,13 +253,22 @@ def test_position_bias_with_other_masks(dtype, bias_dtype, mask, sink):
     torch.testing.assert_close(o.double(), wanted, rtol=0, atol=1e-5 if dtype == torch.float32 else 3e-2)
 
 
-@pytest.mark.parametrize("named", [{"indices": torch.arange(3)}, {"block_indices": torch.arange(3)}, {"cache": object()},
-                                   {"head_mask": torch.ones(4)}, {"cu_seq_lens_q": torch.tensor([0, 2, 5])}, {"fate": 3}])
+@pytest.mark.parametrize("named", [{"cache": object()}, {"head_mask": torch.ones(4)}, {"cu_seq_lens_q": torch.tensor([0, 2, 5])},
+                                   {"fate": 3}])
 def test_an_argument_that_is_not_understood_is_refused(named):
-    """These arguments select keys, which only the models' own kernels support."""
     x = torch.randn(1, 4, 5, 16)
     with pytest.raises(attest.UnsupportedError, match=f"does not know the argument {next(iter(named))}"):
         _transformers.attention_forward(torch.nn.Module(), x, x, x, None, **named)
+
+
+@pytest.mark.parametrize("rows", [1, 5])
+def test_a_mask_of_int32_is_not_taken_for_numbers(rows):
+    """A user's mask of zeros and ones; its first row hides all keys."""
+    q, k = torch.randn(1, 4, rows, 16), torch.randn(1, 4, 5, 16)
+    mask = torch.ones(1, 1, 5, 5, dtype=torch.int32).tril()[:, :, :rows]
+    mask[..., :2] = 0
+    with pytest.raises(TypeError, match="attention_mask is torch.int32 of the shape"):
+        _transformers.attention_forward(torch.nn.Module(), q, k, k, mask)
 
 
 def test_a_window_must_be_in_the_mask():
@@ -275,7 +284,8 @@ def test_arguments_without_a_say_are_taken():
     x = torch.randn(1, 4, 5, 16)
     o, _ = _transformers.attention_forward(
         torch.nn.Module(), x, x, x, None, position_ids=torch.arange(5), use_cache=True, output_attentions=False,
-        num_items_in_batch=torch.tensor(3), indices=None, fate=False, labels=torch.arange(5), logits_to_keep=1)
+        num_items_in_batch=torch.tensor(3), indices=None, fate=False, labels=torch.arange(5), logits_to_keep=1,
+        pixel_values=torch.ones(2), image_position_ids=torch.arange(5), mm_token_type_ids=torch.arange(5), generation_mode="text")
     wanted = torch.nn.functional.scaled_dot_product_attention(x, x, x, is_causal=True)
     torch.testing.assert_close(o, wanted.transpose(1, 2))
 

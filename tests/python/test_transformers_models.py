@@ -1,5 +1,5 @@
-"""test_transformers_models.py: Llama 4, whose layers attend within chunks, and Whisper, whose decoder also attends to
-sound, give the answers of eager attention; if transformers is installed."""
+"""test_transformers_models.py: Llama 4, whose layers attend within chunks, Whisper, whose decoder also attends to sound,
+PEGASUS-X, and models that choose keys for each row give the answers of eager attention; if transformers is installed."""
 
 import copy
 
@@ -21,10 +21,10 @@ def registered():
     at.register_transformers()
 
 
-def both(kind, config):
+def both(kind, config, other="eager"):
     """The same random weights with eager attention and with attest's."""
     models = []
-    for name in ("eager", "attest"):
+    for name in (other, "attest"):
         own = copy.deepcopy(config)
         own._attn_implementation = name
         models.append(kind(own).eval())
@@ -150,3 +150,67 @@ def test_gradients_of_sound_and_text():
     eager, ours = whisper()
     sound, tokens = torch.randn(3, 8, 30), torch.randint(3, 99, (3, 20))
     check_gradients(eager, ours, input_features=sound, labels=tokens)
+
+
+def pegasus_x():
+    return both(transformers.PegasusXForConditionalGeneration, transformers.PegasusXConfig(
+        vocab_size=99, d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
+        encoder_ffn_dim=96, decoder_ffn_dim=96, max_position_embeddings=64, block_size=8, num_global_tokens=4))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_decoder_that_does_not_say_that_it_is_causal(compiled):
+    """Without a mask its rows would see the tokens that follow."""
+    eager, ours = pegasus_x()
+    inputs = {"input_ids": torch.randint(3, 99, (3, 20)), "decoder_input_ids": torch.randint(3, 99, (3, 9))}
+    with torch.no_grad(), at.enable() as report:
+        got, wanted = (torch.compile(ours, backend="eager") if compiled else ours)(**inputs).logits, eager(**inputs).logits
+    assert compiled or (report.served, report.passed_on) == (4, 0)
+    close(got, wanted)
+
+
+SMALL = {"vocab_size": 99, "hidden_size": 64, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "max_position_embeddings": 128, "num_experts_per_tok": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+LATENT = {**SMALL, "num_key_value_heads": 4, "q_lora_rank": 32, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8,
+          "v_head_dim": 16, "head_dim": 8, "n_routed_experts": 4, "n_shared_experts": 1, "moe_intermediate_size": 32, "n_group": 1,
+          "topk_group": 1, "first_k_dense_replace": 1, "index_topk": 4, "index_n_heads": 2, "index_head_dim": 16}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_keys_chosen_for_each_row(side):
+    eager, ours = both(transformers.DeepseekV32ForCausalLM, transformers.DeepseekV32Config(**LATENT))
+    tokens, mask = torch.randint(3, 99, (3, 20)), padding(side)
+    with torch.no_grad(), at.enable() as report:
+        got, wanted = (model(tokens, attention_mask=mask.long()).logits for model in (ours, eager))
+    assert (report.served, report.passed_on) == (2, 0)
+    close(got[mask], wanted[mask])
+    ours.config.index_topk = 20
+    for layer in ours.model.layers:
+        layer.self_attn.indexer.index_topk = 20
+    with torch.no_grad():
+        assert (ours(tokens, attention_mask=mask.long()).logits - wanted)[mask].abs().max() > 0.01  # the choice matters
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "static"])
+def test_generation_with_keys_chosen_for_each_row(cache):
+    eager, ours = both(transformers.DeepseekV32ForCausalLM, transformers.DeepseekV32Config(**LATENT))
+    options = {"max_new_tokens": 8, "do_sample": False, "eos_token_id": None, "disable_compile": True,
+               "attention_mask": padding("left").long(), **({"cache_implementation": "static"} if cache == "static" else {})}
+    tokens = torch.randint(3, 99, (3, 20))
+    assert torch.equal(ours.generate(tokens, **options), eager.generate(tokens, **options))
+
+
+@pytest.mark.parametrize("other, side", [("eager", "none"), ("eager", "right"), ("sdpa", "left")])
+def test_blocks_of_keys_chosen_for_each_row(other, side):
+    """MiniMax-M3. Rows of padding influence which blocks other rows choose, and differ between "eager" and "sdpa"."""
+    theirs, ours = both(transformers.MiniMaxM3VLTextModel, transformers.MiniMaxM3VLTextConfig(**{
+        **SMALL, "num_key_value_heads": 2, "head_dim": 16, "num_local_experts": 4, "index_n_heads": 2, "index_head_dim": 16,
+        "index_block_size": 4, "index_topk_blocks": 2, "index_local_blocks": 1, "dense_intermediate_size": 48,
+        "layer_types": ["full_attention", "minimax_m3_sparse"]}), other)
+    tokens, mask = torch.randint(3, 99, (3, 20)), padding(side)
+    with torch.no_grad(), at.enable() as report:
+        got = ours(tokens, attention_mask=mask.long()).last_hidden_state
+    assert (report.served, report.passed_on) == (2, 0)
+    with torch.no_grad():
+        wanted = theirs(tokens, attention_mask=mask.long()).last_hidden_state
+    close(got[mask], wanted[mask])
