@@ -15,9 +15,9 @@ from ._torch_spans import as_boolean, is_encoded
 _HARMLESS = frozenset((
     "cache_params", "cache_position", "deterministic", "encoder_attention_mask", "encoder_hidden_states",
     "generation_mode", "image_position_ids", "labels", "logits_to_keep", "max_length_k", "max_length_q",
-    "mm_token_type_ids", "num_items_in_batch",
-    "output_attentions", "output_hidden_states", "output_router_logits", "past_key_values", "pixel_values", "position_ids",
-    "return_dict", "seq_idx", "shift_labels", "use_cache", "vision_feature_layer", "vision_feature_select_strategy"))
+    "mm_token_type_ids", "num_items_in_batch", "output_attentions", "output_hidden_states", "output_router_logits",
+    "past_key_values", "pixel_values", "position_ids", "return_dict", "seq_idx", "shift_labels", "use_cache",
+    "vision_feature_layer", "vision_feature_select_strategy"))
 
 
 def _check_others(key, attention_mask, sliding_window, others):
