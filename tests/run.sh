@@ -9,8 +9,9 @@
 # test. A command that counts its tests, and ran none, is one skipped test, and a `skipped: ` line names it. A non-zero
 # exit without a counted failure is one failure. Lines that begin with `skipped: ` are always shown, other output if the
 # command fails. With -v all output is shown, while the command runs if it runs alone. With -j, JOBS commands run at
-# once, except those after a word `alone`, which run one by one when the others are done. Exits with 0 only if nothing
-# failed.
+# once, except those after a word `alone`, which run one by one when the others are done. A command's line says how
+# long it ran, and how long it had a processor, which other programs on the machine change little. Exits with 0 only if
+# nothing failed.
 set -uo pipefail
 
 verbose=false
@@ -68,28 +69,44 @@ tally() { # tally LOG STATUS: set `passed`, `failed`, `skipped` and `nothing` (r
     total_skipped=$((total_skipped + skipped))
 }
 
-run() { # run NUMBER COMMAND: its log, then (last) its status and seconds
-    local words started=$SECONDS
+processor_time() { # processor_time FILE: sets `used`, the thousandths of a second that commands of this shell had a processor
+    local user system minutes thousandths
+    times >"$1"
+    { read -r _ && read -r user system; } <"$1"
+    used=0
+    for user in "$user" "$system"; do # as in 1m2.345s
+        minutes=${user%m*} thousandths=${user#*m}
+        used=$((used + 60000 * minutes + 10#${thousandths//[!0-9]/}))
+    done
+}
+
+run() { # run NUMBER COMMAND: its log, then (last) its status, seconds, and thousandths of a second of a processor
+    local words status used before started=$SECONDS
     read -ra words <<<"$2"
+    processor_time "$logs/$1.times"
+    before=$used
     if $verbose && ((at_once == 1)); then
         : >"$logs/$1.shown"
         echo "== ${2##* }"
         "${words[@]}" 2>&1 | tee "$logs/$1"
-        echo "${PIPESTATUS[0]} $((SECONDS - started))" >"$logs/$1.end"
+        status=${PIPESTATUS[0]}
     else
         "${words[@]}" >"$logs/$1" 2>&1
-        echo "$? $((SECONDS - started))" >"$logs/$1.end"
+        status=$?
     fi
+    processor_time "$logs/$1.times"
+    echo "$status $((SECONDS - started)) $((used - before))" >"$logs/$1.end"
 }
 
 report() { # report NUMBER COMMAND: its result
-    local log=$logs/$1 status seconds
-    read -r status seconds <"$log.end"
+    local log=$logs/$1 status seconds used times
+    read -r status seconds used <"$log.end"
     tally "$log" "$status"
+    printf -v times '%4d s %4d.%d s of a processor' "$seconds" $((used / 1000)) $((used / 100 % 10))
     if $verbose; then
         [[ -e $log.shown ]] || { echo "== ${2##* }" && cat "$log"; }
         ! $nothing || echo "skipped: ${2##*/}: no test ran"
-        summary+=$(printf '%-20s %5d passed %4d failed %4d skipped %5d s' "${2##* }" "$passed" "$failed" "$skipped" "$seconds")$'\n'
+        summary+=$(printf '%-20s %5d passed %4d failed %4d skipped %s' "${2##* }" "$passed" "$failed" "$skipped" "$times")$'\n'
         return
     fi
     if ((failed > 0)); then
@@ -98,7 +115,7 @@ report() { # report NUMBER COMMAND: its result
         grep '^skipped: ' "$log"
         ! $nothing || echo "skipped: ${2##*/}: no test ran"
     fi
-    printf '%-36s %4d passed %4d failed %4d skipped %4d s\n' "${2##*/}" "$passed" "$failed" "$skipped" "$seconds"
+    printf '%-36s %4d passed %4d failed %4d skipped %s\n' "${2##*/}" "$passed" "$failed" "$skipped" "$times"
 }
 
 # Reports are printed in the order of the commands, each as soon as the earlier ones are done.
@@ -129,7 +146,7 @@ for i in "${!commands[@]}"; do
             wait -n
             running=$((running - 1))
         elif [[ ! -s $logs/$i.end ]]; then
-            echo '255 0' >"$logs/$i.end" # killed before it wrote its status
+            echo '255 0 0' >"$logs/$i.end" # killed before it wrote its status
         fi
     done
     report "$i" "${commands[i]}"

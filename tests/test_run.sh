@@ -68,7 +68,7 @@ expect 'a failure is one' 1 '0 passed, 1 failed, 0 skipped' broken
 expect 'a closing line of two numbers' 0 '3 passed, 0 failed, 0 skipped' two
 expect 'a closing line of three' 0 '5 passed, 0 failed, 1 skipped' three
 shows 'what was skipped' '^skipped: the moon is not here$'
-shows 'a line for the command' '^three +5 passed +0 failed +1 skipped +[0-9]+ s$'
+shows 'a line for the command' '^three +5 passed +0 failed +1 skipped +[0-9]+ s +0\.[0-9] s of a processor$'
 expect 'counted failures' 1 '5 passed, 2 failed, 1 skipped' bad
 expect 'what only says that it is skipped has not passed' 0 '0 passed, 0 failed, 1 skipped' absent
 expect 'a part that is skipped' 0 '1 passed, 0 failed, 1 skipped' partly
@@ -86,11 +86,28 @@ expect 'zeros and a failure' 1 '0 passed, 1 failed, 0 skipped' crashed
 expect 'sums' 1 '12 passed, 3 failed, 4 skipped' silent two bad units partly dies
 expect 'sums, two at once and one alone' 1 '12 passed, 3 failed, 4 skipped' -j 2 silent two bad units partly alone dies
 expect 'with -v' 0 '7 passed, 0 failed, 2 skipped' -v three units
-shows 'a summary' '^.*units +2 passed +0 failed +1 skipped +[0-9]+ s$'
+shows 'a summary' '^.*units +2 passed +0 failed +1 skipped +[0-9]+ s +[0-9]+\.[0-9] s of a processor$'
 expect 'with -v, two at once and one alone' 1 '12 passed, 2 failed, 3 skipped' -v -j 2 three units alone bad
 shows 'a heading for each' '^== .*/units$'
 shows 'what each prints' '^skipped: only root can$'
 shows 'what runs alone' '^5 passed, 2 failed, 1 skipped$'
+
+# Time that passes and time of a processor differ: one command sleeps, the other computes until it has had 0.3 seconds.
+printf '#!/bin/sh\nsleep 1\n' >"$scratch/sleeps"
+cat >"$scratch/computes" <<'END'
+#!/bin/bash
+until [[ $time == 0m0.[3-9]* || $time == 0m[1-9]* ]]; do
+    for ((i = 0; i < 10000; i++)); do :; done
+    times >"$0.times"
+    read -r time _ <"$0.times"
+done
+END
+chmod +x "$scratch/sleeps" "$scratch/computes"
+for jobs in 1 2; do
+    expect "times, $jobs at once" 0 '2 passed, 0 failed, 0 skipped' -j "$jobs" computes sleeps
+    shows "a command that computes, $jobs at once" '^computes .* [0-9]+ s +(0\.[3-9]|[1-9][0-9]*\.[0-9]) s of a processor$'
+    shows "a command that sleeps, $jobs at once" '^sleeps .* [1-9][0-9]* s +0\.[0-2] s of a processor$'
+done
 
 # Nested runs.
 printf '#!/bin/sh\nexec tests/run.sh -j 2 %s %s\n' "$scratch/three" "$scratch/absent" >"$scratch/nested"
