@@ -17,11 +17,13 @@ typedef struct bench_of_judges {
 static lab_judged *add(bench_of_judges *b, const char *place, const char *kernel,
                        bool required) {
     lab_judgement *j = b->judgement;
-    lab_judged *grown = realloc(j->list, (j->count + 1) * sizeof *grown);
-    if (!grown)
-        return NULL;
-    j->list = grown;
-    lab_judged *judged = &grown[j->count++];
+    if ((j->count & (j->count - 1)) == 0) { /* full: there is room for a power of two */
+        lab_judged *grown = realloc(j->list, (j->count ? 2 * j->count : 1) * sizeof *grown);
+        if (!grown)
+            return NULL;
+        j->list = grown;
+    }
+    lab_judged *judged = &j->list[j->count++];
     *judged = (lab_judged){.required = required,
                            .exhibit = lab_evidence_exhibit(b->evidence, place, kernel)};
     snprintf(judged->place, sizeof judged->place, "%s", place);
