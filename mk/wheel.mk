@@ -19,7 +19,7 @@ KERNELS_SO      := libattest_kernels-$(VERSION).so
 WHEEL_OBJECTS    = $(filter $(BUILD)/obj/src/moe/%,$(LIB_OBJECTS)) $(filter-out $(EMBEDDED) $(BUILD)/obj/src/moe/%,$(LIB_OBJECTS))
 WHEEL_EMBEDDED  := $(BUILD)/obj/wheel_embedded.o
 OLD_GLIBC       := $(BUILD)/obj/packaging/old_glibc.o
-has_jansson      = $(shell echo '\#include <jansson.h>' | $(CC) $(CPPFLAGS) -E - >/dev/null 2>&1 && echo yes)
+has_jansson      = $(shell $(CC) $(CPPFLAGS) $(CFLAGS) -include jansson.h -x c -E /dev/null >/dev/null 2>&1 && echo yes)
 
 .PHONY: wheel wheel-setup wheel-parts sdist
 

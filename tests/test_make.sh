@@ -40,6 +40,14 @@ check 'and compiles nothing' test "$(grep -cE '^  CC|fatal error' <<<"$bare")" -
 bare=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u V make --no-print-directory NVCC= CPPFLAGS=-nostdinc BUILD="$scratch/bare" \
     "$scratch/bare/obj/cli/sink.o" 2>&1)
 check 'also before a file of the program' test "$(grep -c '^attest needs the header jansson.h' <<<"$bare")" -eq 1
+# `pip install .` leaves the program out then.
+wheel() { # wheel FLAG...: what would be made for it
+    env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u V make -n NVCC= PYTHON_INCLUDE=/usr/include BUILD="$scratch/wheel" "$@" wheel-parts 2>&1
+}
+check 'with it a wheel has the program' test "$(wheel | grep -c ' -o .*/bin/attest ')" -eq 1
+parts=$(wheel CPPFLAGS=-nostdinc)
+check 'without it a wheel has the library' test "$(grep -c ' -o .*/_core.abi3.so ' <<<"$parts")" -eq 1
+check 'and no program' test "$(grep -cE ' -o .*/bin/attest |has_jansson' <<<"$parts")" -eq 0
 
 # For another processor; nothing is run, so that neither compiler nor libraries need be here.
 crossed=$(env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make -n V=1 NVCC= BUILD="$scratch/build" SYSROOT="$scratch" \
