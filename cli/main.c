@@ -15,11 +15,12 @@
 #include "lab/base/markup.h"
 #include "lab/base/suggest.h"
 
-static int unknown_verb(const char *name) {
+/* `topic`: it was an argument of help. */
+static int unknown_verb(const char *name, bool topic) {
     lab_suggestion best = {0};
     for (size_t i = 0; i < cli_verb_count; i++)
         lab_suggest(&best, name, cli_verb_table[i].name);
-    lab_suggest(&best, name, "help");
+    lab_suggest(&best, name, topic ? "shapes" : "help");
     lab_suggest(&best, name, "completions");
     char shown[64];
     fprintf(stderr, "attest: there is no verb '%s'",
@@ -31,8 +32,11 @@ static int unknown_verb(const char *name) {
     return CLI_USAGE;
 }
 
+static const char completions_usage[] =
+    "attest completions: bash, zsh or fish, as in: source <(attest completions bash)\n";
+
 static int help(int argc, char **argv) {
-    if (argc == 0) {
+    if (argc == 0 || strcmp(argv[0], "help") == 0) {
         cli_help_program(stdout);
         return CLI_HOLDS;
     }
@@ -40,9 +44,13 @@ static int help(int argc, char **argv) {
         cli_help_shapes(stdout);
         return CLI_HOLDS;
     }
+    if (strcmp(argv[0], "completions") == 0) {
+        fputs(completions_usage, stdout);
+        return CLI_HOLDS;
+    }
     const cli_verb *verb = cli_find_verb(argv[0]);
     if (!verb)
-        return unknown_verb(argv[0]);
+        return unknown_verb(argv[0], true);
     cli_help_verb(stdout, verb);
     return CLI_HOLDS;
 }
@@ -50,8 +58,7 @@ static int help(int argc, char **argv) {
 static int completions(const char *shell) {
     if (cli_completions(stdout, shell))
         return CLI_HOLDS;
-    fputs("attest completions: bash, zsh or fish, as in: source <(attest completions bash)\n",
-          stderr);
+    fputs(completions_usage, stderr);
     return CLI_USAGE;
 }
 
@@ -83,7 +90,7 @@ static int dispatch(int argc, char **argv) {
     if (strcmp(name, "completions") == 0)
         return completions(argc == 3 ? argv[2] : NULL);
     const cli_verb *verb = cli_find_verb(name);
-    return verb ? run_verb(argv[0], verb, argc - 2, argv + 2) : unknown_verb(name);
+    return verb ? run_verb(argv[0], verb, argc - 2, argv + 2) : unknown_verb(name, false);
 }
 
 /* Remove temporary files, then die from the signal as if it had not been caught. */

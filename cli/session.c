@@ -9,7 +9,9 @@
 #include "lab/base/clean_text.h"
 #include "lab/base/machine.h"
 #include "lab/base/screen.h"
+#include "lab/base/suggest.h"
 #include "lab/plan/kernel_names.h"
+#include "lab/problem/lab_operation.h"
 #include "lab/problem/suite.h"
 #include "lab/subject/peer_crash.h"
 
@@ -169,12 +171,33 @@ static bool add_suite(cli_session *session, const char *name) {
     return ok;
 }
 
+/* Complain of `text`, which cannot be read; of its prefix if it names no operation. */
+static bool cannot_read(const cli_options *o, const char *text, const char *why) {
+    const size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz_");
+    char word[32], others[160] = "";
+    size_t used = 0;
+    lab_suggestion nearest = {0};
+    snprintf(word, sizeof word, "%.*s:", (int)(length < 30 ? length : 30), text);
+    for (size_t i = 0; lab_operation_at(i) && used < sizeof others; i++) {
+        const char *prefix = lab_operation_at(i)->prefix;
+        if (text[length] != ':' || strcmp(prefix, word) == 0)
+            return cli_complain(o, "%s: %s", text, why);
+        lab_suggest(&nearest, word, prefix);
+        if (*prefix)
+            used += (size_t)snprintf(others + used, sizeof others - used, " %s", prefix);
+    }
+    if (nearest.word)
+        return cli_complain(o, "%s: there is no operation '%s'; did you mean '%s'?", text, word,
+                            nearest.word);
+    return cli_complain(o, "%s: there is no operation '%s'; there are%s", text, word, others);
+}
+
 static bool add_shape(cli_session *session, const char *text) {
     lab_spec spec;
     lab_message why;
     lab_spec_init(&spec);
     if (!lab_spec_read(&spec, text, &why))
-        return cli_complain(session->options, "%s: %s", text, why.text);
+        return cannot_read(session->options, text, why.text);
     return add_spec(session, &spec, text);
 }
 

@@ -11,6 +11,9 @@ done
 check 'three examples' test "$(sed -n '/^Examples:/,/^$/p' .err | grep -c '^  attest ')" -eq 3
 expect 'where shapes are described' 2 err="'attest help shapes'" --
 expect 'unknown verb' 2 err="no verb 'verfy'; did you mean 'verify'" -- verfy
+expect 'misspelt topic of help' 2 err="no verb 'shape'; did you mean 'shapes'" -- help shape
+expect 'help on completions' 0 out='source <\(attest completions bash\)' -- help completions
+expect 'help on help' 0 out='^verbs:' -- help help
 expect 'far-off verb' 2 err="no verb 'xyzzy'; see 'attest help'" -- xyzzy
 expect 'unknown flag' 2 err='no option --sede; did you mean --seed' -- info --sede 3
 expect 'far-off flag' 2 err="no option --frobnicate; see 'attest help run'" -- run --frobnicate
@@ -58,6 +61,9 @@ expect 'one of a thing' 0 out='^chosen .* 1 task, keys in 1 part, 1 thread, work
 expect 'unknown alignment' 2 err='--causal: .*middle' -- run b1h1s4d64 --causal=middle
 expect 'bad window' 2 err='--window: .*left' -- run b1h1s4d64 --window left
 expect 'unknown modifier' 2 err="'casual'; did you mean 'causal'" -- run b1h1s4d64,casual
+expect 'a misspelt operation' 2 err="backwards:b1h1s4d64: there is no operation 'backwards:'; did you mean 'backward:'" -- run backwards:b1h1s4d64
+expect 'an unknown operation' 2 err="there is no operation 'conv:'; there are backward: merge: moe:$" -- verify conv:b1h1s4d64
+expect 'an operation, and another mistake' 2 err="moe:t4,oops: unknown modifier 'oops'$" -- run moe:t4,oops
 expect 'unknown shape key' 2 err="unknown shape key 'q'" -- verify q7
 expect 'empty shape' 2 err='.' -- run ''
 expect 'a size past 64 bits' 2 err='.' -- run b99999999999999999999h1s1d64
