@@ -155,9 +155,13 @@ static void put_broken(FILE *text, const lab_plan_result *r, const lab_device *d
     if (all)
         return;
     fprintf(text, "no fit    %zu of %zu tiles:", r->tile_count - r->fitting, r->tile_count);
+    const char *separator = " ";
     for (int i = 0; i < ATT_RESOURCE_COUNT; i++)
-        if (counts[i])
-            fprintf(text, " %zu by %s", counts[i], lab_limit_name((att_cuda_resource)i));
+        if (counts[i]) {
+            fprintf(text, "%s%zu by %s", separator, counts[i],
+                    lab_limit_name((att_cuda_resource)i));
+            separator = ", ";
+        }
     fputs("; --all lists them\n", text);
 }
 

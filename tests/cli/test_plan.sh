@@ -38,6 +38,7 @@ expect 'a decode, its parts' 0 out='^decode_sm90_.* 8 in a cluster .* decode +<-
 expect 'a kernel without a model' 0 out='^chosen +decode_sm80_.*; no model predicts its time' -- plan b1h32hkv8s1sk8192d128,bf16 --device a100
 expect 'the list is short' 0 out='--all lists them' -- plan b1h8s512d64 --device l4
 check 'and readable' test "$(wc -l <.out)" -lt 40
+expect 'the tiles that do not fit' 0 out='^no fit +115 of 216 tiles: 66 by shared memory, 49 by registers; --all' -- plan b1h8s512d64 --device l4
 expect '--all' 0 out='^no fit +m[0-9]+n[0-9]+s[0-9]w[0-9] +shared memory: [0-9]+ B, the limit per block is 101376' -- plan b1h8s512d64 --device l4 --all
 check 'lists every tile' test "$(grep -cE '^(no fit +)?m[0-9]+n[0-9]+' <(sed 's/^no fit *//' .out))" -ge 216
 expect 'several problems' 0 out='^problem +b1h1s64d128,bf16,causal' -- plan b1h8s512d64 b1h1s64d128,bf16,causal --device l4
