@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "cuda/device.h"
 #include "cuda/embed.h"
 #include "lab/base/machine.h"
 #include "lab/doctor/doctor.h"
@@ -47,10 +48,14 @@ static void check_code(lab_doctor *doctor) {
         kernels += strcmp(code->id, last) != 0;
         last = code->id;
     }
-    if (count == 0)
+    char why[256];
+    if (count == 0 && att_cuda_device_count(why, sizeof why) == 0)
+        lab_doctor_add(doctor, LAB_FINE, "code", NULL,
+                       "built without nvcc: no machine code for GPUs, and no GPU here");
+    else if (count == 0)
         lab_doctor_add(doctor, LAB_WARN, "code",
-                       "build where nvcc is; with NVRTC alone a GPU compiles each kernel when "
-                       "it is first needed",
+                       "build attest where nvcc is installed; until then, NVRTC is needed to "
+                       "compile each kernel when it is first used",
                        "the library was built without nvcc: it holds no machine code for GPUs");
     else
         lab_doctor_add(

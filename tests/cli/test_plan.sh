@@ -128,6 +128,7 @@ expect 'threads are of this machine' 2 err='--isa, --threads and --rows are for 
 # -------------------------------------------------------------------------- doctor
 use_shipped
 no_gpu 'doctor on a machine without a GPU' 0 out='^ok +run cpu +(fwd|decode)_cpu_[a-z0-9]+ ran, as intended' -- doctor --device cpu --json doctor.json
+no_gpu 'no warning of missing GPU code where no GPU is' 0 out='^ok +code ' -- doctor --device cpu
 check 'doctor json' json doctor.json 'd["schema"] == "attest-doctor-1" and len(d["runs"]) == 1 and len(d["runs"][0]["samples_ns"]) == 5'
 check 'each finding has a level, each warning a remedy' json doctor.json \
     'all(f["level"] == "ok" or (f["level"] in ("warn", "fail") and f["remedy"]) for f in d["findings"])'
