@@ -84,6 +84,7 @@ json_t *cli_evidence_files(const lab_judgement *judgement) {
 typedef struct tally {
     const char *place;
     size_t kernels, of[LAB_STANDINGS], files, is_signed;
+    size_t gpu; /* of files that are about GPU kernels */
 } tally;
 
 /* Count the kernels of the device whose first one is `first`; returns the first of the next. */
@@ -96,6 +97,7 @@ static size_t count_device(tally *t, const lab_judgement *judgement, size_t firs
         t->of[judgement->list[i].standing]++;
         t->files += e != NULL;
         t->is_signed += e && e->is_signed;
+        t->gpu += e && e->attestation.cc > 0;
     }
     return i;
 }
@@ -189,7 +191,10 @@ void cli_put_standings_here(FILE *text, const lab_judgement *judgement,
         if (is_among(t.place, places, count))
             continue;
         fprintf(text, "%s%s", separator, t.place);
-        put_counts(text, &t, " ");
+        if (!lab_has_gpu_code() && t.gpu == t.of[LAB_ELSEWHERE] && t.gpu == t.kernels)
+            fprintf(text, " %zu, which this build without nvcc cannot compare", t.kernels);
+        else
+            put_counts(text, &t, " ");
         separator = "; ";
     }
     if (*separator == ';')

@@ -12,6 +12,10 @@
 #include "lab/base/machine.h"
 #include "lab/evidence/closure.h"
 
+bool lab_has_gpu_code(void) {
+    return att_embedded_codes->id != NULL;
+}
+
 const char *lab_built_digest(const char *name) {
     for (const lab_built *built = lab_built_digests; built->name; built++)
         if (strcmp(built->name, name) == 0)

@@ -41,6 +41,9 @@ bool lab_code_digests_of(lab_code_digests *digests, const att_kernel_row *row, i
 /* The digest of a file; false if it cannot be read. */
 bool lab_file_digest(const char *path, char hex[ATT_SHA256_HEX]);
 
+/* Whether the library has machine code for GPUs: it has none if it was built without nvcc. */
+bool lab_has_gpu_code(void);
+
 /* The digest of a part made at build time; "" if there is none. */
 const char *lab_built_digest(const char *name);
 

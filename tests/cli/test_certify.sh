@@ -85,6 +85,13 @@ expect 'another device does not count here' 0 out="^decode_cpu_portable .* curre
 check 'and has one line' grep -qE '^other devices: other 5 ' .out
 rm -r ev/other
 check 'info, the document' json info.json '[k["evidence"][0]["standing"] for k in d["kernels"] if k["id"] == "fwd_cpu_portable"] == ["current"]'
+if attest doctor | grep -q 'built without nvcc'; then
+    ATTEST_SUITES= expect 'evidence of GPU kernels that this build has not' 0 out='^other devices: h200 [0-9]+, which this build without nvcc cannot compare;' -- \
+        info --evidence "$root/evidence"
+    use_images
+    check 'and of those that it has' bash -c 'ATTEST_SUITES= attest info --evidence "$1/evidence" | grep -q "^other devices: h200 [0-9]* stale"' bash "$root"
+    use_shipped
+fi
 mkdir empty
 expect 'info without evidence' 0 out='no evidence found' -- info --evidence empty
 expect 'a folder without required.txt' 1 out='^FAIL required.txt: required.txt: is missing' -- certify --check --evidence empty --json check.json
