@@ -87,13 +87,23 @@ void lab_plot_y_axis(FILE *out, const lab_plot_scale *scale, double left, double
     }
 }
 
+/* About the width of a name in DejaVu Sans at 11 px; only the viewer knows its font. */
+static double width_of(const char *name, size_t most) {
+    double width = 0.0;
+    for (size_t i = 0; name[i] && i < most; i++)
+        width += strchr("fijlrtI.,:;'()/- ", name[i]) ? 3.9
+                 : strchr("mwMW%", name[i])           ? 9.8
+                 : name[i] >= 'A' && name[i] <= 'Z'   ? 7.6
+                                                      : 6.6;
+    return width;
+}
+
 double lab_plot_legend(FILE *out, const lab_plot_key *series, size_t count, double width) {
     double x = 14.0, y = 0.0;
     if (count < 2)
         return y;
     for (size_t i = 0; i < count; i++) {
-        const size_t length = strlen(series[i].name);
-        const double own = 30.0 + 6.3 * (double)(length < 40 ? length : 40);
+        const double own = 32.0 + width_of(series[i].name, 40);
         if (x > 14.0 && x + own > width) {
             x = 14.0;
             y += 16.0;

@@ -75,6 +75,15 @@ document.getElementById("f").addEventListener("load", () => {
   head.querySelector("button").click();
   said.descending = times().join() === up.slice().reverse().join();
   said.wide = d.documentElement.scrollWidth;
+  const height = (part) => part.getBoundingClientRect().height;
+  const rows = all(d, ".row").filter((row) => row.querySelector(".strip use"));
+  said.rows_drawn = rows.length;
+  said.tall = rows.filter((row) => height(row) > height(row.querySelector(".strip")) + 2).length;
+  said.broken = rows.filter((row) => height(row.querySelector("use")) < height(row) - 2).length;
+  said.ragged = all(d, ".panels").filter((panels) => {
+    const plots = all(panels, "svg.plot").map((plot) => plot.getBoundingClientRect());
+    return plots.some((a) => plots.some((b) => Math.abs(a.top - b.top) > 1 && Math.abs(a.top - b.top) < 60));
+  }).length;
   all(d, "details").forEach((part) => part.setAttribute("open", ""));
   said.over = all(d, ".scroll").map((part) => [part.closest("section").id, part.scrollWidth - part.clientWidth]).filter((part) => part[1] > 0);
   document.title = "driven";
@@ -89,6 +98,8 @@ said = json.loads(html.unescape(re.search(r'data-said="([^"]*)"', open(sys.argv[
 assert 0 < said["filtered"] < said["rows"] == said["again"] and said["fits"] and said["gone"] > 0, said
 assert re.fullmatch(r"\d+ of \d+ rows", said["count"]), said
 assert said["ascending"] and said["descending"] and said["wide"] <= 1400, said
+# Lines cross rows whose labels wrap, and plots beside each other are level although their titles wrap.
+assert said["rows_drawn"] > said["tall"] > 0 and said["broken"] == 0 and said["ragged"] == 0, said
 # Every column of a table is on a desktop's screen, except of the history, where a row has two runs with their files.
 assert {section for section, _ in said["over"]} <= {"history"}, said["over"]
 END
