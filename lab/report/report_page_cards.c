@@ -119,8 +119,8 @@ static void put_kind(lab_page *page, const lab_report_card *cards, size_t count,
     put_cards(page, cards, count, past, false, true);
     if (large > 0 && small > 0)
         lab_markup(page->out,
-                   "<details>\n<summary>%zu more of fewer than %d problems</summary>\n", small,
-                   PROBLEMS_LEAST);
+                   "<details>\n<summary>%zu more, of fewer than %d problems each</summary>\n",
+                   small, PROBLEMS_LEAST);
     put_cards(page, cards, count, past, true, true);
     if (large > 0 && small > 0)
         lab_markup(page->out, "</details>\n");

@@ -77,11 +77,11 @@ void lab_page_rates(lab_page *page) {
         lab_markup(page->out,
                    "<p>Operations per second, or bytes where memory binds, over the length of "
                    "the sequence. Operations are those of the mask&#39;s visible scores; bytes "
-                   "are inputs read once and outputs written once. The solid line is the limit "
-                   "that the maker states. The dashed line is a measured rate: of reads of "
-                   "memory, or of a large matrix product on the tensor cores. It is no bound: "
-                   "the product slows down the clock, and a short run on a card that has "
-                   "rested can be faster.</p>\n<div class=\"four\">\n");
+                   "are inputs read once and outputs written once. The solid line is the "
+                   "manufacturer&#39;s peak. The dashed line is a measured rate: of reads of "
+                   "memory, or of a large matrix product on the tensor cores. It is not a "
+                   "bound: a large product lowers the clock, and a short run on an idle card "
+                   "can be faster.</p>\n<div class=\"four\">\n");
         for (size_t i = 0; i < count; i++)
             lab_family_finish(&families[i], page->report);
         for (size_t i = 0, next; i < count; i = next) {

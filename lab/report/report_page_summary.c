@@ -82,7 +82,7 @@ static void put_kernels(lab_page *page) {
             lab_markup(page->out,
                        "<dt>by</dt><dd><details><summary>%zu kernel%s of attest%s</summary>\n",
                        serve.count, serve.count == 1 ? "" : "s",
-                       older.count > 0 ? "; older ones and the ladder apart" : "");
+                       older.count > 0 ? ", without older ones and the ladder" : "");
             for (size_t i = 0; i < serve.count; i++)
                 lab_markup(page->out, "<code>%s</code><br/>\n", serve.list[i]);
             lab_markup(page->out, "</details></dd>\n");

@@ -99,8 +99,8 @@ void lab_page_verdicts(lab_page *page) {
         "time; means are geometric. The speed of samples that were taken in turn is the median "
         "of the ratios of each round, which can differ from the ratio of the medians. A "
         "verdict is a permutation test on the raw samples at "
-        "5 %% with a minimum effect of %.0f %%, or of what A/A runs by the same harness on "
-        "the device show. Where a file records medians alone there is no verdict.",
+        "5 %% with a minimum effect of %.0f %%, or the one that A/A runs of the same harness "
+        "on the device gave. There is no verdict where a file records only medians.",
         100.0 * LAB_MINIMUM_EFFECT);
     if (has_pairs(r, true))
         lab_markup(page->out, " Kernels that a later file has replaced are under "

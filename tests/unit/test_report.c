@@ -685,7 +685,7 @@ static void test_page__groups__are_in_the_order_of_the_cards(void **state) {
         {"backward", "backward:b1h1s8d8,fp16", "x", "x", "", 20.0, NULL}};
     static const char *const groups[] = {"backward", "few_heads", "", "windows"};
     static const char *const cards[] = {"<h3>few heads</h3>",
-                                        "<summary>2 more of fewer than 4 problems</summary>",
+                                        "<summary>2 more, of fewer than 4 problems each</summary>",
                                         "<h3>gradients</h3>",
                                         "<h3>attention</h3>",
                                         "attest against itself",
