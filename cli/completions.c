@@ -18,7 +18,6 @@ static void put_options(FILE *stream, const cli_verb *verb) {
     for (size_t i = 0; i < cli_option_count; i++)
         if (cli_option_table[i].verbs & verb->bit)
             fprintf(stream, "--%s ", cli_option_table[i].name);
-    fputs("--help", stream);
 }
 
 static void put_device(const char *name, void *stream) {

@@ -35,6 +35,10 @@ touch some_file.json
 check 'a file' test "$(completed attest compare some_f)" = some_file.json
 check 'a verb to be helped with' test "$(completed attest help aud)" = audit
 check 'and shapes' test "$(completed attest help sha)" = shapes
+for topic in $(completed attest help ''); do
+    expect "help on $topic" 0 out='.' -- help "$topic"
+done
+check 'help of a verb, once' test "$(completed attest info --he)" = --help
 
 expect 'zsh' 0 out='^#compdef attest' -- completions zsh
 expect 'fish' 0 out="__fish_seen_subcommand_from info' -l all " -- completions fish
