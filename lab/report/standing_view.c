@@ -138,6 +138,10 @@ void lab_standing_lines(FILE *out, const lab_standing *j) {
             t->counts[LAB_AMBIGUOUS]);
     }
     free(tallies);
+    if (count + j->wrong + j->goal_count + j->swept == 0)
+        fputs("nothing to judge: no rival was timed; 'attest bench --peer' and 'python -m "
+              "attest.bench' time rivals\n",
+              out);
     if (j->wrong)
         put_outcome(out, false, "%zu answers of attest were wrong or refused: ", j->wrong);
     for (size_t i = 0; i < j->goal_count; i++) {

@@ -10,6 +10,8 @@ expect 'an unknown goal' 2 err="--goals: 'best' is not among flash hopper cpu fe
 expect 'a file that is not there' 2 err='nowhere.json: No such file' -- judge nowhere.json
 
 # Evidence of the scripts before attest.bench, with goals by device.
+attest bench b1h1s1d8 --seconds 0 --min-samples 1 --max-samples 1 --json alone.json >/dev/null
+expect 'no rival' 0 out='^nothing to judge: no rival was timed;' -- judge alone.json
 expect 'a GPU' 0 out='^decode, geometric mean against flash: 1\.509 .*: holds$' -- judge "$evidence/h200/gpu_vs_torch.json"
 expect 'a missed goal' 1 out='^bf16, geometric mean against PyTorch: 1\.454 .*: MISSED$' -- judge "$evidence/epyc-avx512/cpu_vs_torch.json"
 expect 'no goal' 0 -- judge "$evidence/epyc-avx512/cpu_vs_torch.json" --goals none
