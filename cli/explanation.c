@@ -62,6 +62,37 @@ static bool has_reason_of(const refusal *r, const refusal *other) {
            memcmp(r->reason, other->reason, r->reason_length) == 0;
 }
 
+/* "chosen   fwd_cpu_avx2         192 rows a task": where the id ends, and what follows begins. */
+static size_t id_end(const char *line) {
+    const size_t word = strcspn(line, " \n"), gap = strspn(line + word, " ");
+    return word + gap + strcspn(line + word + gap, " \n");
+}
+
+static size_t rest_begin(const char *line) {
+    const size_t end = id_end(line);
+    return end + strspn(line + end, " ");
+}
+
+/* A column at which the rest of every line that begins with `word` can begin. */
+static size_t rest_column(const char *text, const char *word, size_t column) {
+    const char *line;
+    for (size_t length; next_line(&text, word, &line, &length);)
+        column = rest_begin(line) > column ? rest_begin(line) : column;
+    return column;
+}
+
+static void put_line(FILE *stream, const char *line, size_t length, size_t column) {
+    const size_t end = id_end(line), rest = rest_begin(line);
+    fprintf(stream, "%-*.*s%.*s\n", (int)(column > end ? column : end + 1), (int)end, line,
+            (int)(length - rest), line + rest);
+}
+
+static void put_lines(FILE *stream, const char *text, const char *word, size_t column) {
+    const char *line;
+    for (size_t length; next_line(&text, word, &line, &length);)
+        put_line(stream, line, length, column);
+}
+
 /* Append ", NAME*" unless the list has it. */
 static void add_family(char *list, size_t n, const char *family) {
     const size_t used = strlen(list), length = strlen(family);
@@ -72,7 +103,7 @@ static void add_family(char *list, size_t n, const char *family) {
 }
 
 /* Print the refusal and all later ones for the same reason. */
-static void put_fold(FILE *stream, const refusal *first, const char *later) {
+static void put_fold(FILE *stream, const refusal *first, const char *later, size_t column) {
     char families[1024] = "", line[2048];
     size_t count = 1;
     add_family(families, sizeof families, first->family);
@@ -82,7 +113,7 @@ static void put_fold(FILE *stream, const refusal *first, const char *later) {
             count++;
         }
     if (count == 1) {
-        fprintf(stream, "%.*s\n", (int)first->length, first->line);
+        put_line(stream, first->line, first->length, column);
         return;
     }
     snprintf(line, sizeof line, "%.*s: %s", (int)first->reason_length, first->reason, families);
@@ -91,7 +122,7 @@ static void put_fold(FILE *stream, const refusal *first, const char *later) {
     lab_put_wrapped(stream, line, REASON_COLUMN, width ? width : SIZE_MAX);
 }
 
-static void put_folded(FILE *stream, const char *text, size_t refused) {
+static void put_folded(FILE *stream, const char *text, size_t refused, size_t column) {
     refusal r, before;
     for (const char *at = text; next_refusal(&at, &r);) {
         const char *earlier = text;
@@ -99,15 +130,9 @@ static void put_folded(FILE *stream, const char *text, size_t refused) {
                !has_reason_of(&before, &r)) {
         }
         if (before.line == r.line)
-            put_fold(stream, &r, at);
+            put_fold(stream, &r, at, column);
     }
     fprintf(stream, "--all has a line for each of the %zu kernels that are refused\n", refused);
-}
-
-static void put_lines(FILE *stream, const char *text, const char *word) {
-    const char *line;
-    for (size_t length; next_line(&text, word, &line, &length);)
-        fprintf(stream, "%.*s\n", (int)length, line);
 }
 
 void cli_put_explanation(FILE *stream, const char *text, bool all) {
@@ -115,10 +140,14 @@ void cli_put_explanation(FILE *stream, const char *text, bool all) {
     refusal r;
     for (const char *at = text; next_refusal(&at, &r);)
         refused++;
-    put_lines(stream, text, "chosen ");
-    put_lines(stream, text, "passed ");
-    if (all || refused < FOLD_FROM)
-        put_lines(stream, text, "refused ");
+    const bool each = all || refused < FOLD_FROM;
+    size_t column = rest_column(text, "passed ", rest_column(text, "chosen ", 0));
+    if (each)
+        column = rest_column(text, "refused ", column);
+    put_lines(stream, text, "chosen ", column);
+    put_lines(stream, text, "passed ", column);
+    if (each)
+        put_lines(stream, text, "refused ", column);
     else
-        put_folded(stream, text, refused);
+        put_folded(stream, text, refused, column);
 }
