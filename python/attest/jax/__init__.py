@@ -193,12 +193,12 @@ def _with_columns(options, packed, v, o, d_o, d_lse):
         terms.append(left.astype(d_o.dtype))
         left = left - terms[-1].astype(jnp.float32)
 
-    def widths(count):
-        return [(0, 0)] * (o.ndim - 1) + [(0, count)]
+    def widened(x, count):  # V may have another number of axes: one of q and k may be packed alone
+        return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, count)])
 
     minus = jnp.broadcast_to((-step).astype(o.dtype), (*o.shape[:-1], _COLUMNS))
-    return (jnp.pad(v, widths(_COLUMNS)), jnp.concatenate([o, minus], -1),
-            jnp.pad(jnp.concatenate([d_o, *terms], -1), widths(_COLUMNS - len(terms))))
+    return (widened(v, _COLUMNS), jnp.concatenate([o, minus], -1),
+            widened(jnp.concatenate([d_o, *terms], -1), _COLUMNS - len(terms)))
 
 
 def _steps(d_lse):
