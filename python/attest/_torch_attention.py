@@ -105,6 +105,15 @@ def is_plain(*tensors) -> bool:
     return True
 
 
+_is_batched = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda x: False)
+
+
+def are_plain_gradients(*gradients) -> bool:
+    """is_plain(), for what a backward pass receives: with is_grads_batched and vectorize of torch.autograd, plain tensors
+    by type that have no memory."""
+    return is_plain(*gradients) and not any(x is not None and _is_batched(x) for x in gradients)
+
+
 def is_transformed() -> bool:
     return torch._C._functorch.peek_interpreter_stack() is not None
 
@@ -160,7 +169,8 @@ class Recorded(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad_o, grad_lse=None):
-        quick = not torch.is_grad_enabled() and is_plain(grad_o, grad_lse)  # else a second backward, or an interception
+        # Else a second backward, or an interception.
+        quick = not torch.is_grad_enabled() and are_plain_gradients(grad_o, grad_lse)
         if quick and grad_lse is None and grad_o is not None and True not in ctx.needs_input_grad[3:6]:
             q, k, v, *extras, o, lse = ctx.saved_tensors
             grads = compute(grad_o, o, lse, q, k, v, extras, ctx.options, (False, False, False), zeroed=ctx.zeroed)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ._core import backward as _core_backward
-from ._torch_attention import forward, is_plain, is_transformed, needs_gradient, refuse_gradient, serve
+from ._torch_attention import are_plain_gradients, forward, is_plain, is_transformed, needs_gradient, refuse_gradient, serve
 from ._torch_backward import Extras, Options, arguments_of, attention_backward, is_packed
 from ._torch_layout import is_aligned, plain_rows
 
@@ -59,7 +59,7 @@ class _RecordedPacked(torch.autograd.Function):
         extras, tensors = Extras(*tensors[:len(Extras._fields)]), tensors[len(Extras._fields):]
         if grad_o is None and grad_lse is None:
             return (None,) * (4 + len(tensors))
-        if grad_lse is None and not torch.is_grad_enabled() and is_plain(grad_o):
+        if grad_lse is None and not torch.is_grad_enabled() and are_plain_gradients(grad_o):
             grads = [(torch.zeros_like if is_packed(extras) else torch.empty_like)(x) for x in tensors]
             _core_backward(*ctx.packing.parts(*tensors), o, lse, plain_rows(grad_o), out=ctx.packing.parts(*grads),
                            **arguments_of(extras, ctx.options))

@@ -396,6 +396,17 @@ def test_autocast(function):
         torch.testing.assert_close(mine, right, rtol=0, atol=5e-2 * right.abs().max().item())
 
 
+def test_batches_of_gradients():
+    """is_grads_batched, and vectorize of torch.autograd.functional: as one after another."""
+    leaves = q, k, v, bias, sinks = (*qkv(), *(torch.randn(shape).requires_grad_() for shape in ((4, 19, 31), (4,))))
+    both = attest.torch.attention(q, k, v, bias=bias, sinks=sinks, return_lse=True)
+    gradients = [torch.randn(3, *x.shape) for x in both]
+    together = torch.autograd.grad(both, leaves, gradients, is_grads_batched=True, retain_graph=True)
+    for i in range(3):
+        for mine, other in zip(together, torch.autograd.grad(both, leaves, [x[i] for x in gradients], retain_graph=True)):
+            assert torch.equal(mine[i], other)
+
+
 def test_mistakes():
     q, k, v = qkv()
     with pytest.raises(TypeError, match="k is a list"):
