@@ -83,6 +83,8 @@ def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None, zeroed=Fa
     The gradient of the log-sums comes out of the product of d_o and O per row: d_o gets columns that sum to d_lse, O
     columns of -1, V columns of zeros. Kernels leave out rows that see no key; these have a log-sum where there are sinks.
     """
+    if Extras(*extras).page_table is not None:
+        raise UnsupportedError("gradients of k and v in pages (page_table, or block_table in flash_attn) are not computed")
     if q.numel() == 0 or (k.numel() == 0 and d_lse is None):  # no batch entry would write what all share
         shared = (extras[1], extras[2], extras[0])
         return (*map(torch.zeros_like, (q, k, v)), *(torch.zeros_like(x) if want else None for x, want in zip(shared, wanted)))

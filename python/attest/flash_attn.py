@@ -24,7 +24,7 @@ from torch import Tensor
 from . import UnsupportedError
 from ._flash_attn_install import install, uninstall
 from ._flash_attn_rotary import check_rotary, turn
-from ._torch_attention import needs_gradient, serve
+from ._torch_attention import serve
 from ._torch_backward import Extras, Options, scale_of
 from ._torch_packed import PACKED_KV, PACKED_QKV, serve_packed
 from ._torch_quick import is_compiling, quick_attention
@@ -44,7 +44,7 @@ def _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_sl
     sided = left >= 0 or right >= 0 or alibi_slopes is not None
     return Options(causal="bottom-right" if causal else None, scale=scale_of(softmax_scale, q), window_left=max(left, -1),
                    window_right=-1 if causal else max(right, -1), align="bottom-right" if sided and not causal else None,
-                   softcap=softcap or 0.0, max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, layout=layout)
+                   softcap=_softcap(softcap) or 0.0, max_seqlen_q=max_seqlen_q, max_seqlen_k=max_seqlen_k, layout=layout)
 
 
 def _quick(q, k, v, softmax_scale, causal, window_size, softcap) -> Optional[Tensor]:
@@ -54,7 +54,12 @@ def _quick(q, k, v, softmax_scale, causal, window_size, softcap) -> Optional[Ten
     if left >= 0 or (right >= 0 and not causal):
         window = max(left, -1), -1 if causal else max(right, -1)
     align = None if causal or window is None else "bottom-right"
-    return quick_attention(q, k, v, (side, softmax_scale, window, align, softcap or None, "bshd"))
+    return quick_attention(q, k, v, (side, softmax_scale, window, align, _softcap(softcap), "bshd"))
+
+
+def _softcap(softcap) -> Optional[float]:
+    """flash_attn has none where it is not positive."""
+    return softcap if softcap and not softcap <= 0 else None
 
 
 def _answer(answer: Any, return_attn_probs: bool) -> Any:
@@ -102,12 +107,11 @@ def flash_attn_varlen_func(q: Tensor, k: Tensor, v: Tensor, cu_seqlens_q: Tensor
     """Packed sequences of any length: q (all rows, heads, d), k and v (all keys, heads of k, d).
 
     cu_seqlens are int32, (sequences + 1): the start of each sequence, and the end of the last. With block_table k and v
-    are pages, (pages, keys per page, heads of k, d), which have no gradient. The log-sum-exp is (heads, all rows).
+    are pages, (pages, keys per page, heads of k, d), and backward() raises UnsupportedError. The log-sum-exp is (heads,
+    all rows).
     """
     options = _options(q, dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes, max_seqlen_q, max_seqlen_k)
     extras = Extras(alibi=alibi_slopes, cu_seqlens_q=cu_seqlens_q, cu_seqlens_k=cu_seqlens_k, page_table=block_table)
-    if block_table is not None and needs_gradient(q, k, v, alibi_slopes):
-        raise UnsupportedError("block_table: gradients of k and v in pages are not computed")
     return _answer(serve(q, k, v, extras, options, return_attn_probs), return_attn_probs)
 
 

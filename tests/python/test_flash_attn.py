@@ -452,12 +452,37 @@ def test_refusals_name_what_is_refused():
                  lambda: fa.flash_attn_varlen_func(*flat, starts, starts, 8, 8, dropout_p=0.17)):
         with pytest.raises(attest.UnsupportedError, match="dropout_p=0.17"):
             call()
-    with pytest.raises(attest.UnsupportedError, match="block_table"):
-        fa.flash_attn_varlen_func(flat[0], k, v, starts, starts, 8, 8, block_table=torch.zeros(2, 1, dtype=torch.int32))
     with pytest.raises(ValueError, match=r"qkv has the shape \(2, 8, 4, 16\)"):
         fa.flash_attn_qkvpacked_func(q)
     with pytest.raises(ValueError, match="q has 4 heads and k 3"):
         fa.flash_attn_func(q, k[:, :, :3], v[:, :, :3])
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_pages_are_served_forward_where_gradients_are_on(compiled):
+    """As in flash_attn: a model in evaluation need not be under torch.no_grad(). Only backward() is refused."""
+    q, k, v = randn(16, 4, 16), randn(2, 256, 2, 16), randn(2, 256, 2, 16)
+    starts, keys = (torch.tensor(x, dtype=torch.int32, device=DEVICE) for x in ([0, 8, 16], [0, 100, 356]))
+    table = torch.tensor([[1], [0]], dtype=torch.int32, device=DEVICE)
+
+    def call(q, k, v):
+        return fa.flash_attn_varlen_func(q, k, v, starts, keys, 8, 256, causal=True, block_table=table, return_attn_probs=True)[:2]
+
+    with torch.no_grad():
+        wanted = call(q, k, v)
+    found = (torch.compile(call, fullgraph=True, backend="aot_eager") if compiled else call)(q, k, v)
+    assert found[0].requires_grad and all(torch.equal(mine, other) for mine, other in zip(found, wanted))
+    with pytest.raises(attest.UnsupportedError, match="block_table"):
+        found[0].sum().backward()
+
+
+def test_a_softcap_that_is_not_positive_is_none():
+    q, k, v = (randn(2, 8, 4, 16) for _ in range(3))
+    for more in ({}, {"return_attn_probs": True}):
+        plain, capped = (fa.flash_attn_func(q, k, v, softcap=softcap, **more) for softcap in (0.0, -1.0))
+        assert torch.equal(capped[0], plain[0])
+    with pytest.raises(ValueError, match="softcap"):
+        fa.flash_attn_func(q, k, v, softcap=float("nan"))
 
 
 # --------------------------------------------------------------------------------- in the place of flash_attn
@@ -558,7 +583,15 @@ def test_signatures(installed):
         parameters = inspect.signature(getattr(flash_attn, name)).parameters
         rest = ["block_table"] if name == "flash_attn_varlen_func" else []
         assert list(parameters) == first + tail + rest
-        assert parameters["window_size"].default == (-1, -1) and parameters["softcap"].default == 0.0
+        assert [parameters[name].default for name in tail] == [0.0, None, False, (-1, -1), 0.0, None, False, False]
+        assert all(parameters[name].default is None for name in rest)
+        assert all(parameters[name].default is inspect.Parameter.empty for name in parameters if name not in tail + rest)
+    parameters = inspect.signature(flash_attn.flash_attn_with_kvcache).parameters
+    assert [(name, each.default) for name, each in list(parameters.items())[3:]] == [
+        ("k", None), ("v", None), ("rotary_cos", None), ("rotary_sin", None), ("cache_seqlens", None), ("cache_batch_idx", None),
+        ("cache_leftpad", None), ("block_table", None), ("softmax_scale", None), ("causal", False), ("window_size", (-1, -1)),
+        ("softcap", 0.0), ("rotary_interleaved", True), ("alibi_slopes", None), ("num_splits", 0), ("return_softmax_lse", False)]
+    assert list(parameters)[:3] == ["q", "k_cache", "v_cache"]
 
 
 TRANSFORMERS = """
@@ -596,3 +629,12 @@ def test_transforms_and_compilation():
     for mine, right in zip(torch.autograd.grad(compiled(q, k, v), (q, k, v)), wanted):
         torch.testing.assert_close(mine, right)
     torch.testing.assert_close(torch.func.grad(model)(q.detach(), k.detach(), v.detach()), wanted[0])
+
+
+def test_batches_of_gradients_of_packed_tensors():
+    qkv = randn(2, 8, 3, 4, 16)
+    o = fa.flash_attn_qkvpacked_func(qkv, causal=True)
+    d_o = torch.randn(3, *o.shape, dtype=o.dtype, device=DEVICE)
+    together, = torch.autograd.grad(o, qkv, d_o, is_grads_batched=True, retain_graph=True)
+    for mine, each in zip(together, d_o):
+        assert torch.equal(mine, torch.autograd.grad(o, qkv, each, retain_graph=True)[0])
