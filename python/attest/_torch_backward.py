@@ -85,14 +85,16 @@ def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None, zeroed=Fa
     """
     if Extras(*extras).page_table is not None:
         raise UnsupportedError("gradients of k and v in pages (page_table, or block_table in flash_attn) are not computed")
-    if q.numel() == 0 or (k.numel() == 0 and d_lse is None):  # no batch entry would write what all share
+    d_sinks = _of_sinks(d_o, o, lse, d_lse, extras, options) if d_lse is not None and wanted[1] else None
+    if _has_no_pair(q, k, extras, options):  # no batch entry would write what all share
         shared = (extras[1], extras[2], extras[0])
-        return (*map(torch.zeros_like, (q, k, v)), *(torch.zeros_like(x) if want else None for x, want in zip(shared, wanted)))
+        zeros = [torch.zeros_like(x) if want else None for x, want in zip(shared, wanted)]
+        return (*map(torch.zeros_like, (q, k, v)), zeros[0], zeros[1] if d_sinks is None else d_sinks, zeros[2])
     named = arguments_of(extras, options)
-    columns, d_sinks = v.shape[-1], None
+    columns = v.shape[-1]
     if d_lse is not None:
         if wanted[1]:
-            d_sinks, wanted = _of_sinks(d_o, o, lse, d_lse, extras, options), (wanted[0], False, wanted[2])
+            wanted = wanted[0], False, wanted[2]
         v, o, d_o = with_columns(v, o, d_o, d_lse, options.layout)
     for name, want in zip(("d_bias", "d_sinks", "d_alibi"), wanted):
         if want:
@@ -111,6 +113,13 @@ def compute(d_o, o, lse, q, k, v, extras, options, wanted, d_lse=None, zeroed=Fa
     others.reverse()
     d_bias, of_sinks, d_alibi = (others.pop() if want else None for want in wanted)
     return d_q, d_k, d_v, d_bias, of_sinks if d_sinks is None else d_sinks, d_alibi
+
+
+def _has_no_pair(q, k, extras, options) -> bool:
+    """Whether it is known without reading lengths that no row sees a key. Packed tensors may have rows of no sequence."""
+    given, lengths = Extras(*extras), Options(*options)
+    return q.numel() == 0 or k.numel() == 0 or (given.cu_seqlens_q is not None and lengths.max_seqlen_q == 0) or \
+        (given.cu_seqlens_k is not None and lengths.max_seqlen_k == 0)
 
 
 def sink_shares(sinks: Tensor, lse: Tensor) -> Tensor:

@@ -162,6 +162,31 @@ def test_gradients_where_q_or_k_alone_is_packed(which):
         np.testing.assert_allclose(wide(mine)[0], wide(flat(other) if i in rows else other)[0], atol=1e-2 if GPU else 1e-5)
 
 
+@pytest.mark.parametrize("side", ["q", "k"])
+def test_gradients_where_every_packed_sequence_is_empty(side):
+    """There are rows, but they belong to no sequence: a bias that is broadcast has a gradient, which no kernel writes. In
+    memory that held NaN before."""
+    q, k, v = qkv(batch=1, rows=4)
+    pack = {"q": (0,), "k": (1, 2)}[side]
+    arrays = [x[0].swapaxes(0, 1) if i in pack else x for i, x in enumerate((q, k, v))]
+    empty = {f"cu_seqlens_{side}": jnp.zeros(2, jnp.int32), f"max_seqlen_{side}": 0}
+    extras = {"bias": jnp.ones((1, 4, 1, 1)), "sinks": jnp.linspace(-1.0, 1.0, 4), "alibi": jnp.ones(4)}
+
+    def loss(arrays, extras, through_lse):
+        o, lse = aj.attention(*arrays, **extras, **empty, causal="top-left", return_lse=True)
+        return o[:0 if side == "q" else None].astype(jnp.float32).sum() + (lse.sum() if through_lse else 0.0)
+
+    for through_lse in (False,) if side == "q" else (False, True):
+        gradient = jax.jit(jax.grad(functools.partial(loss, through_lse=through_lse), argnums=(0, 1)))
+        for _ in range(4):
+            spoiled = [jnp.full(size, jnp.nan) for size in (1, 4, 16, 256) for _ in range(50)]
+            jax.block_until_ready(spoiled)
+            del spoiled
+            own, of_extras = gradient(arrays, extras)
+            assert not any(x.any() for x in (*own, of_extras["bias"], of_extras["alibi"]))
+            np.testing.assert_allclose(of_extras["sinks"], 4.0 * through_lse)  # the log-sum of each of four rows is the sink
+
+
 @pytest.mark.parametrize("dtype", list(DTYPES))
 @pytest.mark.parametrize("options", [{"sinks": True}, {"alibi": True, "align": "top-left"},
                                      {"bias": True, "sinks": True, "alibi": True, "softcap": 3.0, "causal": "bottom-right"}],

@@ -241,6 +241,12 @@ def _zeroed(x, starts):
     return x if starts is None else jnp.where((jnp.arange(x.shape[0]) < starts[-1])[:, None, None], x, 0)
 
 
+def _has_no_pair(options, q, k, extras):
+    """Whether no row sees a key by the sizes alone. Packed arrays may have rows of no sequence."""
+    return q.size == 0 or k.size == 0 or ("cu_seqlens_q" in extras and options.max_seqlen_q == 0) or \
+        ("cu_seqlens_k" in extras and options.max_seqlen_k == 0)
+
+
 def _nothing(extras):
     """Zero gradients; those of integers have their own type."""
     return {name: jnp.zeros_like(x) if jnp.issubdtype(x.dtype, jnp.floating) else np.zeros(x.shape, jax.dtypes.float0)
@@ -261,8 +267,8 @@ def _backward(options, kept, gradients):
             of_sinks = {"sinks": varying(_of_sinks(options, extras, o, lse, d_o, d_lse), q)}
             wanted = tuple(name for name in wanted if name != "sinks")
         v, o, d_o = _with_columns(options, "cu_seqlens_q" in extras, v, o, d_o, d_lse)
-    if q.size == 0 or (k.size == 0 and d_lse is None):  # no batch entry would write what all share
-        return varying((jnp.zeros_like(q), jnp.zeros_like(k), jnp.zeros_like(own_v)), q) + (_nothing(extras),)
+    if _has_no_pair(options, q, k, extras):  # no batch entry would write what all share
+        return varying((jnp.zeros_like(q), jnp.zeros_like(k), jnp.zeros_like(own_v)), q) + ({**_nothing(extras), **of_sinks},)
     found = _gradients_of(options, names, wanted)(q, k, v, *(extras[name] for name in names), o, lse, d_o)
     d_q, d_k, d_v, *others = varying(found, q)
     d_q, d_k, d_v = (_zeroed(x, extras.get(f"cu_seqlens_{side}")) for x, side in zip((d_q, d_k, d_v), "qkk"))
