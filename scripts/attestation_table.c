@@ -68,10 +68,10 @@ static void put_rest(const lab_evidence *evidence) {
                 !has_evidence(evidence, row->id);
     }
     if (bare > 0)
-        printf("- %zu production kernels have no attestation on any device; `attest info "
-               "--all` shows "
-               "which.\n",
-               bare);
+        printf(
+            "- %zu production kernel%s no attestation on any device; `attest info --all` shows "
+            "which.\n",
+            bare, bare == 1 ? " has" : "s have");
     printf(
         "- %zu kernels are for architectures without evidence alone, or marked unattested: off "
         "by default. %zu more are attested on some of their architectures, and off on the "
