@@ -30,26 +30,102 @@ static inline float logit_factor(const att_problem *p) {
     return natural_factor(p) * LOG2E;
 }
 
-/* Turn scores s[lo..hi) of keys j0+lo .. j0+hi into logits: scale, softcap, ALiBi, bias. */
+/* What turns a row of scores into logits. */
+typedef struct row_shape {
+    const att_problem *p;
+    const void *bias;
+    int64_t bias_row; /* offset of its element for key 0 */
+    int64_t j0;       /* the key of s[0] */
+    float position;   /* of the row, counted from that key */
+    float slope;
+} row_shape;
+
+/* The bias of a vector of keys that all exist and lie side by side. */
+VF_INLINE vf whole_bias(const row_shape *row, int64_t x, const att_dtype type) {
+    const char *first =
+        (const char *)row->bias + (row->bias_row + row->j0 + x) * att_dtype_bytes(type);
+    return type == ATT_BOOL8 ? vf_load_hiding(first, VF_W) : vf_load_as(first, type, VF_W);
+}
+
+/* Scale s[lo..hi) and add a bias of `type` whose keys lie side by side. */
+VF_INLINE void add_bias(const row_shape *row, float *s, int64_t lo, int64_t hi,
+                        const att_dtype type) {
+    const vf scale = vf_set1(row->p->scale);
+    int64_t x = lo / VF_W * VF_W;
+    for (; x + VF_W <= hi; x += VF_W)
+        vf_store(s + x, vf_add(vf_mul(vf_load(s + x), scale), whole_bias(row, x, type)));
+    if (x < hi) {
+        const vf bias = bias_load(row->p, row->bias, row->bias_row, row->j0 + x, hi - x);
+        vf_store(s + x, vf_add(vf_mul(vf_load(s + x), scale), bias));
+    }
+}
+
+/* Scale and bias alone, the most common case. */
+static void shape_by_bias(const row_shape *row, float *s, int64_t lo, int64_t hi) {
+    switch (row->p->bias_dtype) {
+    case ATT_F32:
+        add_bias(row, s, lo, hi, ATT_F32);
+        break;
+    case ATT_F16:
+        add_bias(row, s, lo, hi, ATT_F16);
+        break;
+    case ATT_BF16:
+        add_bias(row, s, lo, hi, ATT_BF16);
+        break;
+    case ATT_BOOL8:
+        add_bias(row, s, lo, hi, ATT_BOOL8);
+        break;
+    }
+}
+
+/* Vectors of s[lo..hi): scale, softcap, ALiBi, bias; one specialisation per set of features. */
+VF_INLINE void shape_vectors(const row_shape *row, float *s, int64_t lo, int64_t hi,
+                             const bool capped, const bool sloped, const bool biased) {
+    const att_problem *p = row->p;
+    const float cap = p->softcap;
+    const vf scale = vf_set1(capped ? p->scale / cap : p->scale), slope = vf_set1(-row->slope);
+    for (int64_t x = lo / VF_W * VF_W; x < hi; x += VF_W) {
+        vf t = vf_mul(vf_load(s + x), scale);
+        if (capped)
+            t = vf_mul(vf_set1(cap), vf_tanh(t));
+        if (sloped) {
+            const vf distance = vf_abs(vf_sub(vf_set1(row->position - (float)x), vf_iota()));
+            t = vf_fma(slope, distance, t);
+        }
+        if (biased)
+            t = vf_add(t, bias_load(p, row->bias, row->bias_row, row->j0 + x, hi - x));
+        vf_store(s + x, t);
+    }
+}
+
+/* Turn scores s[lo..hi) of keys j0+lo .. j0+hi into logits. */
 static void shape_row(const att_cpu_job *job, const att_cpu_sequence *q, int64_t head,
                       int64_t i, float *s, int64_t j0, int64_t lo, int64_t hi) {
     const att_problem *p = job->p;
-    const bool has_bias = p->features & ATT_BIAS;
-    const int64_t offset = has_bias ? att_cpu_bias_offset(p, q, head, i) : 0;
-    const float slope = p->features & ATT_ALIBI ? att_cpu_slope(job, q->batch, head) : 0.0f;
-    for (int64_t x = lo / VF_W * VF_W; x < hi; x += VF_W) {
-        vf t = vf_mul(vf_load(s + x), vf_set1(p->scale));
-        if (p->softcap > 0.0f)
-            t = vf_mul(vf_set1(p->softcap), vf_tanh(vf_div(t, vf_set1(p->softcap))));
-        if (slope != 0.0f) {
-            const vf distance =
-                vf_abs(vf_sub(vf_set1((float)(i + q->shift - j0 - x)), vf_iota()));
-            t = vf_fma(vf_set1(-slope), distance, t);
-        }
-        if (has_bias)
-            t = vf_add(t, bias_load(p, job->a->bias, offset, j0 + x, hi - x));
-        vf_store(s + x, t);
-    }
+    const bool capped = p->softcap > 0.0f, biased = p->features & ATT_BIAS;
+    const row_shape row = {
+        .p = p,
+        .bias = job->a->bias,
+        .bias_row = biased ? att_cpu_bias_offset(p, q, head, i) : 0,
+        .j0 = j0,
+        .position = (float)(i + q->shift - j0),
+        .slope = p->features & ATT_ALIBI ? att_cpu_slope(job, q->batch, head) : 0.0f,
+    };
+    const bool sloped = row.slope != 0.0f;
+    if (capped && (sloped || biased))
+        shape_vectors(&row, s, lo, hi, true, sloped, biased);
+    else if (capped)
+        shape_vectors(&row, s, lo, hi, true, false, false);
+    else if (sloped && biased)
+        shape_vectors(&row, s, lo, hi, false, true, true);
+    else if (sloped)
+        shape_vectors(&row, s, lo, hi, false, true, false);
+    else if (biased && p->bias.col == 1)
+        shape_by_bias(&row, s, lo, hi);
+    else if (biased)
+        shape_vectors(&row, s, lo, hi, false, false, true);
+    else
+        shape_vectors(&row, s, lo, hi, false, false, false);
 }
 
 /* Hide the elements outside [lo, hi) of the vector at x. */

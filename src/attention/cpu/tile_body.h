@@ -151,6 +151,21 @@ static att_cpu_interval tile_begin(const tile *t, row_state *state) {
     return att_cpu_split_of(t->job, t->task.split, any, TILE_KEYS);
 }
 
+/* Prefetch the bias of a row for the next block of keys. The rows of a bias are too far apart for
+ * the processor to look ahead by itself. Always inline: gcc drops calls of a function that does
+ * nothing but prefetch. */
+VF_INLINE void bias_fetch(const tile *t, att_cpu_query q, int64_t row) {
+    enum { LINE = 64 };
+    const att_problem *p = t->job->p;
+    const int64_t bytes = att_dtype_bytes(p->bias_dtype), from = t->next->j0,
+                  to = att_min(from + t->next->n, t->seen[row].hi);
+    const char *first = (const char *)t->job->a->bias +
+                        att_cpu_bias_offset(p, &t->task.s, q.head, q.position) * bytes;
+    if (p->bias.col == 1)
+        for (int64_t x = from * bytes; x < to * bytes; x += LINE)
+            __builtin_prefetch(first + x, 0, 2);
+}
+
 /* Shape and mask the scores of row r of a strip. */
 static void tile_prepare_row(const tile *t, const strip *st, int64_t r) {
     const int64_t row = st->row0 + r, j0 = t->now->j0;
@@ -160,6 +175,8 @@ static void tile_prepare_row(const tile *t, const strip *st, int64_t r) {
     if (t->shaped && hi > lo) {
         const att_cpu_query q = att_cpu_query_of(t->job, &t->task.s, t->task.row0 + row);
         shape_row(t->job, &t->task.s, q.head, q.position, s, j0, lo, hi);
+        if (t->job->p->features & ATT_BIAS)
+            bias_fetch(t, q, row);
     }
     mask_row(s, st->from, st->to, lo, hi);
 }
