@@ -110,7 +110,7 @@ tsan:
 COUNTED_TESTS = $(filter-out $(TIMING_TESTS) $(NOTHING_TO_COUNT) $(addprefix $(BUILD)/tests/unit/,test_attested test_audit test_chosen test_host_tests test_hopper_barriers test_masks test_moe_threads \
                 test_report test_statements test_stats test_threads test_tune test_verdict test_workers),$(UNIT_TESTS))
 uncounted    := %/test_moe_random
-# Nothing of src/ is linked into these: nm shows no counters in them.
+# These link no part of src/: nm shows no counters in them.
 NOTHING_TO_COUNT = $(addprefix $(BUILD)/tests/unit/test_,access atomic_file bf16_pairs checked clean_text global_memory json_load markup npy nvml \
                    plan_device plot progress ptx races races_model results spawn text tune_search)
 # What lies outside src/ is neither counted nor emulated: the build with counters takes the objects of the plain build, the folder
