@@ -13,7 +13,7 @@ PKGCONFIGDIR := $(LIBDIR)/pkgconfig
 CMAKEDIR     := $(LIBDIR)/cmake/attest
 SUITES       := $(wildcard suites/*.txt)
 DEVICES      := $(wildcard devices/*.json)
-STATEMENTS   := evidence/required.txt $(wildcard evidence/*/attestations/* evidence/*/host.json)
+STATEMENTS   := evidence/required.txt $(wildcard evidence/harnesses.txt evidence/*/attestations/* evidence/*/host.json)
 
 # $(call fill,TEMPLATE,DESTINATION): substitute the values of this installation in a packaging template.
 define fill

@@ -50,7 +50,7 @@ def package_files(parts):
     for name in ("_core.abi3.so", f"libattest_kernels-{version()}.so", "bin/attest"):
         if (parts / "attest" / name).is_file():
             yield f"attest/{name}", parts / "attest" / name
-    for pattern in ("suites/*.txt", "devices/*.json", "evidence/required.txt", "evidence/*/attestations/*",
+    for pattern in ("suites/*.txt", "devices/*.json", "evidence/*.txt", "evidence/*/attestations/*",
                     "evidence/*/host.json"):
         for file in sorted(ROOT.glob(pattern)):
             yield f"attest/share/attest/{file.relative_to(ROOT).as_posix()}", file

@@ -28,7 +28,7 @@ in_make() { # make from inside make would say which folder it enters
 
 check_files() {
     local expected
-    expected=$( (find evidence \( -path '*/attestations/*' -o -name host.json \) -type f
+    expected=$( (find evidence \( -path '*/harnesses.txt' -o -path '*/attestations/*' -o -name host.json \) -type f
         printf '%s\n' bin/attest include/attest.h include/attest_peer.h lib/libattest.a lib/libattest.so \
         "lib/libattest.so.$SOVERSION" "lib/libattest.so.$VERSION" lib/pkgconfig/attest.pc \
         lib/cmake/attest/attestConfig.cmake lib/cmake/attest/attestConfigVersion.cmake \
