@@ -650,6 +650,32 @@ static void test_run__sink__takes_its_share(void **state) {
     fixture_close(&f);
 }
 
+/* Scale and softcap are far apart, and their quotient is 0 in float32; the scaled scores are not. */
+static void test_run__softcap_far_above_the_scale__leaves_the_scores(void **state) {
+    const test_case *c = *state;
+    enum { GREATEST = 150 };
+    if (c->dtype == ATT_F16)
+        return; /* does not reach such scores */
+    att_problem p = problem_of(c, KEYS);
+    p.dtype_o = ATT_F32;
+    p.scale = 0x1p-100f;
+    p.softcap = 0x1p60f;
+    fixture f;
+    fixture_open(&f, &p, 14);
+    fixture_fill(&f, BUF_Q, 0x1p50f);
+    fixture_fill(&f, BUF_K, 0.0f);
+    for (int64_t h = 0; h < p.heads_kv; h++)
+        fixture_fill_row(&f, BUF_K, 0, h, GREATEST, 0x1p50f);
+    fixture_run_ok(&f, c->ctx);
+    EACH_ROW(f, h, i) {
+        assert_near(fixture_lse(&f, 0, h, i), D, 1e-5);
+        for (int64_t x = 0; x < D; x++)
+            assert_near(fixture_get(&f, BUF_O, 0, h, i, x),
+                        fixture_get(&f, BUF_V, 0, h / 2, GREATEST, x), 1e-6);
+    }
+    fixture_close(&f);
+}
+
 /* Scores beyond the range of float32: above, the greatest takes all of the weight; below, a sink
  * does, unless it is -inf. */
 static void test_run__sink_beside_scores_beyond_float32__one_takes_all(void **state) {
@@ -790,6 +816,7 @@ int main(void) {
         cmocka_unit_test(test_run__no_keys__zero_and_minus_infinity),
         cmocka_unit_test(test_run__no_keys_but_a_sink__zero_and_the_sink),
         cmocka_unit_test(test_run__sink__takes_its_share),
+        cmocka_unit_test(test_run__softcap_far_above_the_scale__leaves_the_scores),
         cmocka_unit_test(test_run__sink_beside_scores_beyond_float32__one_takes_all),
         cmocka_unit_test(test_run__denormals__mean_within_the_least_normal),
         cmocka_unit_test(test_run__zeros_of_either_sign__zero),

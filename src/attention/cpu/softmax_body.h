@@ -82,12 +82,12 @@ static void shape_by_bias(const row_shape *row, float *s, int64_t lo, int64_t hi
 VF_INLINE void shape_vectors(const row_shape *row, float *s, int64_t lo, int64_t hi,
                              const bool capped, const bool sloped, const bool biased) {
     const att_problem *p = row->p;
-    const float cap = p->softcap;
-    const vf scale = vf_set1(capped ? p->scale / cap : p->scale), slope = vf_set1(-row->slope);
+    const vf scale = vf_set1(p->scale), slope = vf_set1(-row->slope);
+    const vf cap = vf_set1(p->softcap), share = vf_set1(1.0f / p->softcap);
     for (int64_t x = lo / VF_W * VF_W; x < hi; x += VF_W) {
         vf t = vf_mul(vf_load(s + x), scale);
         if (capped)
-            t = vf_mul(vf_set1(cap), vf_tanh(t));
+            t = vf_mul(cap, vf_tanh(vf_mul(t, share)));
         if (sloped) {
             const vf distance = vf_abs(vf_sub(vf_set1(row->position - (float)x), vf_iota()));
             t = vf_fma(slope, distance, t);
