@@ -9,6 +9,7 @@
 
 #include "lab/base/machine.h"
 #include "lab/measure/bench.h"
+#include "lab/plan/cpu_floor.h"
 #include "lab/plan/plan_device.h"
 #include "lab/plan/plan_kernels.h"
 #include "lab/problem/problem_json.h"
@@ -18,10 +19,6 @@
 /* A GPU may run faster than the clock in its data sheet, so its real floor may be lower than
  * the one computed from the sheet; by no more than a quarter. */
 static const double clock_slack = 1.25;
-
-/* Operations per second of one processor that none reaches: as in cpu_floor.c, with the widest
- * instructions. */
-static const double cpu_peak = 4096.0 * 7e9;
 
 /* Relative tolerance: numbers are written with 15 digits. */
 static const double written = 1e-9;
@@ -242,7 +239,7 @@ static double floor_of(const reading *r, const lab_spec *spec) {
 
 /* The same of a CPU, whose statements record no floor. */
 static double cpu_floor_of(const reading *r, const lab_spec *spec) {
-    return r->a->cc ? 0.0 : 1e9 * lab_spec_flops(spec) / (cpu_peak * r->threads);
+    return r->a->cc ? 0.0 : 1e9 * lab_spec_flops(spec) / lab_cpu_peak_anywhere(r->threads);
 }
 
 /* The interval encloses the median; the counts are there. */

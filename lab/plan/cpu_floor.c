@@ -44,6 +44,10 @@ double lab_cpu_peak(void) {
     return per_clock() * clock_most * processors();
 }
 
+double lab_cpu_peak_anywhere(double count) {
+    return PER_CLOCK_AMX * clock_most * count;
+}
+
 double lab_cpu_floor_ns(const lab_spec *spec) {
     return 1e9 * lab_spec_flops(spec) / lab_cpu_peak();
 }

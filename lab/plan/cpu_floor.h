@@ -8,7 +8,10 @@
  * rate of their widest instructions, at a clock rate that none reaches. */
 double lab_cpu_peak(void);
 
-/* Nanoseconds of a call at that rate. A floor, not a roofline: real programs are an order of
+/* The same of `count` processors with the widest instructions known, wherever they are. */
+double lab_cpu_peak_anywhere(double count);
+
+/* Nanoseconds of a call at lab_cpu_peak(). A floor, not a roofline: real programs are an order of
  * magnitude slower. */
 double lab_cpu_floor_ns(const lab_spec *spec);
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -144,15 +144,23 @@ def _unexpanded(bias: Tensor) -> Tensor:
     return bias.contiguous() if any(size > 1 and step == 0 for size, step in zip(bias.shape, bias.stride())) else bias
 
 
-COLUMNS = 8  # keeps rows aligned
+_COLUMNS = 8  # keeps rows aligned
+
+
+def has_lse_gradient(columns: int) -> bool:
+    """Whether the log-sums of values of so many columns have a gradient."""
+    return columns + _COLUMNS <= 256
+
+
+def refuse_lse_gradient(columns: int) -> NoReturn:
+    raise UnsupportedError(f"the gradient of the log-sum-exp is computed for values of up to {256 - _COLUMNS} columns, "
+                           f"not {columns}: detach it")
 
 
 def with_columns(v, o, d_o, d_lse, layout):
     """v, o and d_o with the columns from which kernels compute the gradient of the log-sums too."""
-    columns = v.shape[-1] + COLUMNS
-    if columns > 256:
-        raise UnsupportedError(f"the gradient of the log-sum-exp is computed for values of up to {256 - COLUMNS} columns, "
-                               f"not {v.shape[-1]}: detach it")
+    if not has_lse_gradient(v.shape[-1]):
+        refuse_lse_gradient(v.shape[-1])
     d_lse = (d_lse if layout == "bhsd" and d_lse.dim() == 3 else d_lse.transpose(-1, -2)).unsqueeze(-1)
     terms, left = [], d_lse.float()
     step = _steps(left) if d_o.dtype == torch.float16 else torch.ones_like(left)
@@ -160,8 +168,8 @@ def with_columns(v, o, d_o, d_lse, layout):
     for _ in range(3):  # enough terms for the digits of float32
         terms.append(left.to(d_o.dtype))
         left = left - terms[-1].float()
-    none = v.new_zeros((*v.shape[:-1], COLUMNS))
-    minus = (-step).to(o.dtype).expand(*o.shape[:-1], COLUMNS)
+    none = v.new_zeros((*v.shape[:-1], _COLUMNS))
+    minus = (-step).to(o.dtype).expand(*o.shape[:-1], _COLUMNS)
     return (torch.cat([v, none], -1), torch.cat([o, minus], -1),
             torch.cat([d_o, *terms, torch.zeros_like(minus[..., len(terms):])], -1))
 

@@ -8,8 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ... import UnsupportedError
-from ..._torch_backward import COLUMNS
+from ..._torch_backward import has_lse_gradient, refuse_lse_gradient
 from .agreement import Header, agree, next_call
 from .cut import Cut
 from .exchange import Exchange
@@ -126,8 +125,7 @@ class NoGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, d_lse):
-        raise UnsupportedError(f"the gradient of the log-sum-exp is computed for values of up to {256 - COLUMNS} columns, "
-                               f"not {ctx.columns}: detach it")
+        refuse_lse_gradient(ctx.columns)
 
 
 class HeadsGroup:
@@ -150,7 +148,7 @@ class HeadsGroup:
 
     def back(self, o: Tensor, lse: Tensor, with_lse: bool) -> Tuple[Tensor, Tensor]:
         swaps = [Swap(name, self.cut_q, self._of_q, self.heads_q) for name in ("o", "the log-sum-exp")]
-        if with_lse and o.shape[3] + COLUMNS <= 256:
+        if with_lse and has_lse_gradient(o.shape[3]):
             o, lse = ToRows.apply(self.group, swaps, o, lse.unsqueeze(-1))
             return o, lse.squeeze(-1)
         o, = ToRows.apply(self.group, swaps[:1], o)
